@@ -1,0 +1,24 @@
+//! What the `INBOX` stream holds: everything that changes a session, in the order in which it will be applied.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::MessageEvent;
+use crate::session::SessionKey;
+use crate::turn::TurnReport;
+
+/// One input of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inbox {
+    /// A person wrote.
+    Message(MessageEvent),
+    /// A worker reports.
+    Report(TurnReport),
+    /// The client that waited for the answer to a message hung up.
+    Hangup {
+        /// The session's readable key.
+        session: SessionKey,
+        /// The id of the message that it waited for.
+        message: String,
+    },
+}

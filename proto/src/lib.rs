@@ -1,0 +1,34 @@
+//! The wire, and nothing else: what Talaria's services say to each other over NATS.
+//!
+//! | subject or key | message | from | to | delivery |
+//! |---|---|---|---|---|
+//! | `inbox.<p>.<sid>` | [`Inbox`](inbox::Inbox) | ingress, worker | scheduler | stream `INBOX`, in order |
+//! | `leases/<p>.<sid>` | [`Lease`](lease::Lease) | scheduler | scheduler | bucket, compare-and-set |
+//! | `turn.<pool>.<sid>` | [`TurnOrder`](turn::TurnOrder) | scheduler | worker | stream `TURNS`, work queue |
+//! | `scheduler.<p>.claim` | [`Claim`](turn::Claim), [`ClaimReply`](turn::ClaimReply) | worker | scheduler | request |
+//! | `scheduler.<p>.beat` | [`Beat`](turn::Beat), [`BeatReply`](turn::BeatReply) | worker | scheduler | request |
+//! | `worker.<id>.control` | [`Control`](turn::Control) | scheduler | worker | volatile, repeated after a heartbeat |
+//! | `transcript.<sid>.<conversation>` | [`Entry`](transcript::Entry) | worker | worker | stream `TRANSCRIPT`, fenced |
+//! | `sessions/<sid>` | [`Profile`](transcript::Profile) | worker | worker, ingress | bucket, compare-and-set |
+//! | `outbox.<platform>.<account>.<sid>` | [`Outbound`](outbound::Outbound) | scheduler | ingress | stream `OUTBOX`, work queue |
+//! | `draft.<platform>.<account>` | [`Draft`](outbound::Draft) | worker | ingress | volatile |
+//! | `event.<sid>` | [`Receipt`](receipt::Receipt) | scheduler | anyone | stream `EVENTS`, best effort |
+//! | `members/<role>.<id>` | [`Member`](member::Member) | all | all | bucket, expires |
+//!
+//! `<p>` is [`Partition::of`](id::Partition::of) the session id, `<sid>` the hash of the [`SessionKey`](session::SessionKey).
+
+pub mod activity;
+pub mod codec;
+pub mod command;
+pub mod event;
+pub mod id;
+pub mod inbox;
+pub mod lease;
+pub mod member;
+pub mod outbound;
+pub mod receipt;
+pub mod session;
+pub mod subject;
+pub mod topology;
+pub mod transcript;
+pub mod turn;

@@ -1,0 +1,141 @@
+//! Receipts: what was decided and why (`event.<sid>`), for the console, for `explain` and for audit. Best effort.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Attempt, ProcessId, Seq, TurnId};
+use crate::session::SessionKey;
+use crate::turn::{Outcome, StopReason};
+
+/// One thing that happened to a session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The session's readable key.
+    pub session: SessionKey,
+    /// What happened.
+    pub fact: Fact,
+}
+
+/// Why a message that might have interrupted waits instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueReason {
+    /// It was asked for: `/queue`, or the mode says so.
+    Asked,
+    /// The turn has not started yet.
+    Starting,
+    /// The turn is stopping already.
+    Stopping,
+    /// Too many turns in a row were interrupted.
+    Depth,
+    /// Sub-agents work.
+    Delegating,
+    /// The conversation is being compressed.
+    Compressing,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fact {
+    /// An input was decided on.
+    Decided {
+        /// Where it stands in `INBOX`.
+        seq: Seq,
+        /// The platform's id of the message.
+        message: String,
+        /// What was decided.
+        decision: Decided,
+    },
+    /// The session's state changed.
+    State {
+        /// `idle`, `starting`, `running` or `stopping`.
+        state: StateName,
+        /// The turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnId>,
+        /// How many wait.
+        queued: usize,
+    },
+    /// A worker claimed a turn.
+    Claimed {
+        /// The turn.
+        turn: TurnId,
+        /// The attempt.
+        attempt: Attempt,
+        /// Who runs it.
+        worker: ProcessId,
+    },
+    /// A turn ended.
+    Ended {
+        /// The turn.
+        turn: TurnId,
+        /// The attempt.
+        attempt: Attempt,
+        /// How.
+        end: End,
+    },
+    /// A turn's worker was given up on; the next attempt was ordered.
+    Retried {
+        /// The turn.
+        turn: TurnId,
+        /// The new attempt.
+        attempt: Attempt,
+        /// Whether the worker gave it back by itself.
+        handed_back: bool,
+    },
+}
+
+/// A session's state by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateName {
+    /// Nothing runs.
+    Idle,
+    /// A turn is ordered.
+    Starting,
+    /// A turn runs.
+    Running,
+    /// A turn is being stopped.
+    Stopping,
+}
+
+/// What was decided on an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decided {
+    /// It leads a turn now.
+    Started,
+    /// It leads a turn later.
+    Queued {
+        /// Why not now.
+        reason: QueueReason,
+    },
+    /// It stops the turn and leads the next one.
+    Interrupted,
+    /// It was passed to the running turn.
+    Steered,
+    /// A command was carried out.
+    Done,
+    /// It was refused because the queue is full.
+    Refused,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// Its worker reported it.
+    Reported {
+        /// The outcome.
+        outcome: Outcome,
+    },
+    /// Its worker did not confirm the stop in time.
+    Released {
+        /// Why it was stopped.
+        why: StopReason,
+    },
+    /// It was stopped before a worker had it.
+    Withdrawn,
+    /// Its attempts are used up.
+    Parked,
+}

@@ -1,0 +1,97 @@
+//! The conversation as it is stored (`transcript.<sid>.<conversation>`), one entry a message, always valid for a strict provider:
+//! each tool call is followed by exactly one result.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Attempt, Seq, TurnId};
+
+/// One entry of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The turn that wrote it.
+    pub turn: TurnId,
+    /// Its attempt.
+    pub attempt: Attempt,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// The instructions, rendered once per conversation.
+    System {
+        /// The words.
+        text: String,
+    },
+    /// A person's words.
+    User {
+        /// The inputs that they came from.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        inputs: Vec<Seq>,
+        /// The words.
+        text: String,
+    },
+    /// The model's words and calls.
+    Assistant {
+        /// The words.
+        #[serde(default)]
+        text: String,
+        /// The calls.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ToolCall>,
+        /// Whether it was cut off by an interrupt.
+        #[serde(default)]
+        partial: bool,
+    },
+    /// The result of a call.
+    Result {
+        /// The call.
+        call: String,
+        /// What came out.
+        output: String,
+        /// How it went.
+        status: CallStatus,
+    },
+    /// A new attempt goes on from here; shuts out what an earlier one might still write.
+    Resumed,
+}
+
+/// A tool call of the model.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's id of it.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments, as the model wrote them: JSON, one hopes.
+    pub arguments: String,
+}
+
+/// How a tool call went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    /// It returned.
+    Done,
+    /// It failed.
+    Failed,
+    /// It was stopped.
+    Interrupted,
+    /// It was never started.
+    Skipped,
+    /// Its worker died: it may or may not have happened.
+    Unknown,
+}
+
+/// What is known of a session beside its conversation (`sessions` bucket, key `<sid>`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The current conversation.
+    pub conversation: crate::id::ConversationId,
+    /// The turn that wrote this last: an older one may not.
+    pub turn: TurnId,
+    /// Its attempt.
+    pub attempt: Attempt,
+}
