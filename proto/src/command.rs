@@ -133,7 +133,9 @@ fn plain_stop(text: &str) -> Parsed<'_> {
     let word = text.strip_suffix(['.', '!']).unwrap_or(text);
     let spec = REGISTRY.iter().find(|spec| spec.name == Name::Stop);
     match spec {
-        Some(spec) if word.eq_ignore_ascii_case("stop") => Parsed::Command(Command { spec, args: "" }),
+        Some(spec) if word.eq_ignore_ascii_case("stop") => {
+            Parsed::Command(Command { spec, args: "" })
+        }
         _ => Parsed::Text,
     }
 }
@@ -165,7 +167,9 @@ mod tests {
         for stop in ["/stop", " /STOP ", "/stop@somebot", "/stop now", "stop", "Stop.", " STOP "] {
             assert_eq!(name(stop), Some(Name::Stop), "{stop:?}");
         }
-        for text in ["please stop the music", "/stopwatch", "/etc/hosts", "/unknown", "", "/", "stop it"] {
+        for text in
+            ["please stop the music", "/stopwatch", "/etc/hosts", "/unknown", "", "/", "stop it"]
+        {
             assert_eq!(name(text), None, "{text:?}");
         }
         assert_eq!(name("/q x"), Some(Name::Queue));

@@ -11,7 +11,7 @@ use crate::turn::TurnReport;
 #[serde(rename_all = "snake_case")]
 pub enum Inbox {
     /// A person wrote.
-    Message(MessageEvent),
+    Message(Box<MessageEvent>),
     /// A worker reports.
     Report(TurnReport),
     /// The client that waited for the answer to a message hung up.

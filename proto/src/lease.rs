@@ -64,7 +64,9 @@ impl Phase {
     pub const fn turn(&self) -> Option<&Turn> {
         match self {
             Self::Idle => None,
-            Self::Starting { turn } | Self::Running { turn, .. } | Self::Stopping { turn, .. } => Some(turn),
+            Self::Starting { turn } | Self::Running { turn, .. } | Self::Stopping { turn, .. } => {
+                Some(turn)
+            }
         }
     }
 
@@ -72,7 +74,9 @@ impl Phase {
     pub const fn turn_mut(&mut self) -> Option<&mut Turn> {
         match self {
             Self::Idle => None,
-            Self::Starting { turn } | Self::Running { turn, .. } | Self::Stopping { turn, .. } => Some(turn),
+            Self::Starting { turn } | Self::Running { turn, .. } | Self::Stopping { turn, .. } => {
+                Some(turn)
+            }
         }
     }
 }

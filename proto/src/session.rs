@@ -8,7 +8,9 @@ use sha2::{Digest, Sha256};
 use crate::id::Sid;
 
 /// What sort of place a chat is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatKind {
     /// Between one person and the agent.
@@ -64,7 +66,9 @@ impl SessionKey {
             (Some(thread), None) => key += &format!(":{}", escaped(thread)),
             // A marker that no escaped part can contain keeps "no thread" apart from a thread of any name.
             (None, Some(person)) => key += &format!(":@:{}", escaped(person)),
-            (Some(thread), Some(person)) => key += &format!(":{}:{}", escaped(thread), escaped(person)),
+            (Some(thread), Some(person)) => {
+                key += &format!(":{}:{}", escaped(thread), escaped(person))
+            }
         }
         Self(key)
     }

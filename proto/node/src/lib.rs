@@ -1,1 +1,14 @@
-//! placeholder
+//! What every process of ours is: its settings, its connection, its health, its logs, and how it starts and ends.
+
+pub mod bus;
+pub mod clock;
+pub mod exit;
+pub mod health;
+pub mod members;
+pub mod process;
+pub mod settings;
+pub mod telemetry;
+pub mod topology;
+pub mod trace;
+
+pub use self::process::Node;

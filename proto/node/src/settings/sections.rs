@@ -1,0 +1,306 @@
+//! The settings themselves: what an operator can choose, section by section, with the defaults.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proto::event::BusyMode;
+use proto::topology::Retentions;
+use serde::{Deserialize, Serialize};
+
+use super::values::{Secret, Span};
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// How to reach the broker.
+    pub nats: Nats,
+    /// The streams; fixed when they are created.
+    pub streams: Streams,
+    /// Leases and deadlines.
+    pub scheduler: Scheduler,
+    /// How the agent behaves.
+    pub agent: Agent,
+    /// The model that answers.
+    pub model: Model,
+    /// The processes that run turns.
+    pub worker: Worker,
+    /// The front door.
+    pub ingress: Ingress,
+    /// Logs and traces.
+    pub telemetry: Telemetry,
+}
+
+/// `[nats]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Nats {
+    /// Where the broker is; several addresses of one cluster are separated by commas.
+    pub url: String,
+    /// A credentials file (`.creds`), if the broker asks for one.
+    pub credentials: Option<PathBuf>,
+    /// A user name, if the broker asks for one.
+    pub user: String,
+    /// Its password.
+    pub password: Secret,
+    /// A file with the certificates of the authorities to trust, for TLS with a private authority.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Default for Nats {
+    fn default() -> Self {
+        Self {
+            url: "nats://127.0.0.1:4222".into(),
+            credentials: None,
+            user: String::new(),
+            password: Secret::default(),
+            ca_file: None,
+        }
+    }
+}
+
+/// `[streams]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Streams {
+    /// On how many brokers each message is stored: 3 in production.
+    pub replicas: usize,
+    /// Into how many parts the sessions are divided; the largest useful number of schedulers.
+    pub partitions: u16,
+    /// How long inputs are kept, and with them the memory of what was applied.
+    pub inbox_retention: Span,
+    /// How long a message id is remembered: a repetition within it is refused as a duplicate.
+    pub duplicate_window: Span,
+    /// How long receipts are kept.
+    pub events_retention: Span,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            replicas: 1,
+            partitions: 64,
+            inbox_retention: Span::seconds(72 * 3600),
+            duplicate_window: Span::seconds(2 * 3600),
+            events_retention: Span::seconds(7 * 24 * 3600),
+        }
+    }
+}
+
+impl Streams {
+    /// The chosen retentions.
+    #[must_use]
+    pub const fn retentions(&self) -> Retentions {
+        Retentions {
+            inbox: self.inbox_retention.get(),
+            duplicate_window: self.duplicate_window.get(),
+            events: self.events_retention.get(),
+        }
+    }
+}
+
+/// `[scheduler]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scheduler {
+    /// How often a worker beats.
+    pub beat: Span,
+    /// After what silence a worker's turns are given to another.
+    pub lease_ttl: Span,
+    /// How long a worker may take to confirm a stop before the session goes on without it.
+    pub stop_deadline: Span,
+    /// How many messages may wait in one session.
+    pub queue_limit: usize,
+    /// How many turns in a row may be interrupted before messages wait instead.
+    pub interrupt_depth: u8,
+    /// How many attempts of a turn may die with their worker before it is given up.
+    pub attempts: u8,
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self {
+            beat: Span::seconds(2),
+            lease_ttl: Span::seconds(15),
+            stop_deadline: Span::seconds(5),
+            queue_limit: 32,
+            interrupt_depth: 3,
+            attempts: 3,
+        }
+    }
+}
+
+/// `[agent]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Agent {
+    /// What a message does to a running turn: `interrupt` or `queue`.
+    pub busy_mode: BusyMode,
+    /// After how long without progress a turn is stopped; 0 means never.
+    pub timeout: Span,
+    /// After how long without progress the person is warned; 0 means never.
+    pub timeout_warning: Span,
+    /// How often the person is told that a long turn still works; 0 means never.
+    pub notify_interval: Span,
+    /// How many model calls a turn may make.
+    pub max_iterations: u32,
+    /// How long an approval is waited for.
+    pub approval_timeout: Span,
+    /// The instructions that each conversation begins with.
+    pub system_prompt: String,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self {
+            busy_mode: BusyMode::Interrupt,
+            timeout: Span::seconds(1800),
+            timeout_warning: Span::seconds(900),
+            notify_interval: Span::seconds(600),
+            max_iterations: 90,
+            approval_timeout: Span::seconds(300),
+            system_prompt: "You are a helpful assistant that people talk to in a chat. Answer briefly. Use the tools \
+                            when they help, and say what you did."
+                .into(),
+        }
+    }
+}
+
+/// `[model]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Model {
+    /// `scripted`, `openai:NAME` or `anthropic:NAME`; empty chooses by the keys that are set.
+    pub name: String,
+    /// The address of an OpenAI-compatible API (also `OPENAI_BASE_URL`).
+    pub openai_base_url: String,
+    /// Its key (also `OPENAI_API_KEY`).
+    pub openai_api_key: Secret,
+    /// The address of the Anthropic API (also `ANTHROPIC_BASE_URL`).
+    pub anthropic_base_url: String,
+    /// Its key (also `ANTHROPIC_API_KEY`).
+    pub anthropic_api_key: Secret,
+    /// The longest answer, in tokens.
+    pub max_tokens: u32,
+    /// After how long without a byte a streaming answer counts as stalled; 0 means never.
+    pub stall: Span,
+    /// How long the scripted model takes for each word.
+    pub scripted_pace: Span,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            openai_base_url: "https://api.openai.com/v1".into(),
+            openai_api_key: Secret::default(),
+            anthropic_base_url: "https://api.anthropic.com".into(),
+            anthropic_api_key: Secret::default(),
+            max_tokens: 8192,
+            stall: Span::seconds(180),
+            scripted_pace: Duration::from_millis(40).into(),
+        }
+    }
+}
+
+/// `[worker]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Worker {
+    /// Which orders it takes.
+    pub pool: String,
+    /// How many turns it runs at once.
+    pub capacity: usize,
+    /// Where the terminal and file tools work.
+    pub workspace: PathBuf,
+    /// How long running turns may take to reach a step boundary when the worker is told to stop.
+    pub drain: Span,
+    /// After how long a terminal command is stopped.
+    pub tool_timeout: Span,
+    /// The place the process runs in (a pod's name): a new process in the same slot proves that the one before is dead.
+    pub slot: String,
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self {
+            pool: "default".into(),
+            capacity: 256,
+            workspace: PathBuf::from(".talaria/workspace"),
+            drain: Span::seconds(10),
+            tool_timeout: Span::seconds(600),
+            slot: String::new(),
+        }
+    }
+}
+
+/// `[ingress]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ingress {
+    /// Who may use the chat page and the API: whoever has this token. Empty turns both off.
+    pub token: Secret,
+    /// The largest request body, in bytes.
+    pub body_limit: usize,
+    /// How long a delivery is tried before it is given up as dead.
+    pub delivery_limit: Span,
+    /// The generic webhooks, by name.
+    pub webhook: BTreeMap<String, Webhook>,
+}
+
+impl Default for Ingress {
+    fn default() -> Self {
+        Self {
+            token: Secret::default(),
+            body_limit: 512 * 1024,
+            delivery_limit: Span::seconds(24 * 3600),
+            webhook: BTreeMap::new(),
+        }
+    }
+}
+
+/// `[ingress.webhook.<name>]`
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Webhook {
+    /// The shared secret that signs both ways.
+    pub secret: Secret,
+    /// Where replies are posted.
+    pub callback_url: String,
+    /// Whether any sender may talk to the agent.
+    pub allow_all: bool,
+    /// The senders who may, by id.
+    pub allowed_users: Vec<String>,
+    /// Whether partial text is posted too.
+    pub drafts: bool,
+    /// What a message does to a running turn; none means as `[agent]` says.
+    pub busy_mode: Option<BusyMode>,
+}
+
+/// `[telemetry]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Telemetry {
+    /// What is logged: a level, or directives such as `info,talaria_scheduler=debug`.
+    pub log: String,
+    /// `text` or `json`.
+    pub log_format: LogFormat,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { log: "info".into(), log_format: LogFormat::Text }
+    }
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs, one object a line.
+    Json,
+}
