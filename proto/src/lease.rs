@@ -9,6 +9,18 @@ use crate::outbound::Outbound;
 use crate::session::SessionKey;
 use crate::turn::{Decision, StopReason, TurnKind};
 
+/// How far a partition has come (`leases` bucket, key `checkpoint.<p>`). Each new owner raises the epoch by compare-and-set, so
+/// that an earlier owner's next checkpoint is refused and it steps down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Which owner wrote it.
+    pub epoch: Epoch,
+    /// The last input of the partition whose effects are out.
+    pub cursor: Seq,
+    /// The last revision in the bucket up to which the effects of all leases of the partition are out.
+    pub settled: u64,
+}
+
 /// The record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lease {

@@ -4,6 +4,7 @@
 //! |---|---|---|---|---|
 //! | `inbox.<p>.<sid>` | [`Inbox`](inbox::Inbox) | ingress, worker | scheduler | stream `INBOX`, in order |
 //! | `leases/<p>.<sid>` | [`Lease`](lease::Lease) | scheduler | scheduler | bucket, compare-and-set |
+//! | `leases/checkpoint.<p>` | [`Checkpoint`](lease::Checkpoint) | scheduler | scheduler | bucket, compare-and-set |
 //! | `turn.<pool>.<sid>` | [`TurnOrder`](turn::TurnOrder) | scheduler | worker | stream `TURNS`, work queue |
 //! | `scheduler.<p>.claim` | [`Claim`](turn::Claim), [`ClaimReply`](turn::ClaimReply) | worker | scheduler | request |
 //! | `scheduler.<p>.beat` | [`Beat`](turn::Beat), [`BeatReply`](turn::BeatReply) | worker | scheduler | request |

@@ -31,6 +31,8 @@ pub enum QueueReason {
     Delegating,
     /// The conversation is being compressed.
     Compressing,
+    /// The turn waits for a decision on something it asked.
+    Asking,
 }
 
 /// What can happen.

@@ -137,16 +137,10 @@ pub fn leases_of(partition: Partition) -> String {
     format!("{partition}.*")
 }
 
-/// The key of a partition's epoch in the `leases` bucket.
+/// The key of a partition's checkpoint in the `leases` bucket.
 #[must_use]
-pub fn epoch_key(partition: Partition) -> String {
-    format!("epoch.{partition}")
-}
-
-/// The key of a partition's cursor in the `leases` bucket.
-#[must_use]
-pub fn cursor_key(partition: Partition) -> String {
-    format!("cursor.{partition}")
+pub fn checkpoint_key(partition: Partition) -> String {
+    format!("checkpoint.{partition}")
 }
 
 /// The key of a process in the `members` bucket.

@@ -12,7 +12,7 @@ pub const OUTBOX: &str = "OUTBOX";
 pub const TRANSCRIPT: &str = "TRANSCRIPT";
 /// Receipts.
 pub const EVENTS: &str = "EVENTS";
-/// The bucket of leases, epochs and cursors.
+/// The bucket of leases and checkpoints.
 pub const LEASES: &str = "leases";
 /// The bucket of session profiles.
 pub const SESSIONS: &str = "sessions";

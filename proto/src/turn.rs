@@ -45,7 +45,7 @@ pub struct TurnOrder {
 }
 
 /// A worker asks to run an order (`scheduler.<p>.claim`, request).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// What it wants to run.
     pub of: TurnRef,

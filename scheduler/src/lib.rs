@@ -1,1 +1,48 @@
-//! placeholder
+//! The scheduler: owns partitions of the session space, and in each applies the log to the leases. The decisions are in
+//! `scheduler-core`; here is only what carries them out.
+//!
+//! Each process announces itself, computes from the list of the living which partitions are its own ([`ownership`]), and runs
+//! one loop per partition ([`partition`]). Two owners of one partition for a moment are harmless: they decide from the same
+//! log, and of two writes to a lease the broker refuses one.
+
+mod metrics;
+mod ownership;
+mod partition;
+mod policy;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use node::Node;
+use proto::member::{Member, Role};
+
+use crate::metrics::Metrics;
+use crate::ownership::Ownership;
+
+/// How long a clean stop waits for the batches in hand.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// Runs a scheduler until the node is told to stop.
+///
+/// # Errors
+/// When its metrics cannot be registered.
+pub async fn run(node: Node) -> anyhow::Result<()> {
+    let metrics = Arc::new(Metrics::register(&node.metrics)?);
+    let health = node.health.part("scheduler");
+    let members = node::members::follow(node.bus.clone(), node.shutdown.clone());
+    let slot = Some(node.settings.worker.slot.clone()).filter(|slot| !slot.is_empty());
+    let member = Member { role: Role::Scheduler, id: node.id, slot };
+    let announced =
+        tokio::spawn(node::members::announce(node.bus.clone(), member, node.shutdown.clone()));
+
+    let mut ownership = Ownership::new(&node, metrics);
+    ownership.follow(members, &health, &node.shutdown).await;
+
+    // The key goes first, so that another scheduler takes over while the last batches here finish.
+    let _ = tokio::time::timeout(STOP_LIMIT, async {
+        let _ = announced.await;
+        ownership.release_all().await;
+    })
+    .await;
+    Ok(())
+}

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod exit;
 pub mod health;
 pub mod members;
+pub mod metric;
 pub mod process;
 pub mod settings;
 pub mod telemetry;

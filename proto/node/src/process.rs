@@ -158,13 +158,18 @@ pub fn usage(error: &clap::Error) -> ExitCode {
 /// # Errors
 /// Those of the future.
 pub fn block_on<F: Future<Output = anyhow::Result<()>>>(future: F) -> anyhow::Result<()> {
-    // Several providers may be linked in; this one is ours. A second call in one process finds it set.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    install_tls();
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("no runtime")?
         .block_on(future)
+}
+
+/// Chooses the provider of cryptography for TLS, before the first connection. Several may be linked in; this one is ours.
+pub fn install_tls() {
+    // A second call in one process finds it set.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// The one place that prints an error and decides the exit code.

@@ -1,0 +1,34 @@
+//! What `/status` says.
+
+use proto::lease::Phase;
+
+use crate::session::Step;
+use crate::wording;
+
+impl Step<'_> {
+    /// The session in a few lines. `now_ms` is the time of day of the question, to say how long ago things were.
+    pub(crate) fn status(&self, now_ms: u64) -> String {
+        let lease = &self.session.lease;
+        let (state, turn) = match &lease.phase {
+            Phase::Idle => return wording::status_idle(),
+            Phase::Starting { turn } => ("starting", turn),
+            Phase::Running { turn, .. } => ("running", turn),
+            Phase::Stopping { turn, .. } => ("stopping", turn),
+        };
+        let mut lines = vec![format!(
+            "{state}, since {}; turn {}, attempt {}",
+            wording::duration(now_ms.saturating_sub(turn.accepted_at_ms)),
+            turn.id,
+            turn.attempt.get(),
+        )];
+        if let Some(activity) = self.session.live.activity() {
+            lines.push(wording::activity(activity));
+        }
+        if !turn.asks.is_empty() {
+            let ids: Vec<_> = turn.asks.iter().map(ToString::to_string).collect();
+            lines.push(format!("waits for a decision: {} — /approve or /deny", ids.join(", ")));
+        }
+        lines.push(format!("{} queued", lease.queue.len()));
+        lines.join("\n")
+    }
+}

@@ -1,0 +1,248 @@
+//! The life of a turn: ordered, claimed, reported, given to another worker, ended; and what follows it.
+
+use proto::id::{Attempt, Epoch, ProcessId, Seq};
+use proto::lease::{Effect, Phase, Turn, Waiting};
+use proto::outbound::Kind;
+use proto::receipt::{End, Fact};
+use proto::turn::{Claim, ClaimReply, Control, Denial, News, Outcome, StopReason, TurnReport};
+
+use crate::input::Signal;
+use crate::liveness::Live;
+use crate::session::Step;
+use crate::wording;
+
+impl Step<'_> {
+    /// Orders a turn for an input.
+    pub(crate) fn start(&mut self, input: Waiting, depth: u8) {
+        self.order(Turn {
+            id: input.seq.into(),
+            attempt: Attempt::FIRST,
+            kind: input.kind,
+            inputs: vec![input.seq],
+            origin: input.origin,
+            depth,
+            crashes: 0,
+            accepted_at_ms: input.accepted_at_ms,
+            steers: Vec::new(),
+            asks: Vec::new(),
+            answers: Vec::new(),
+            notices: 0,
+            warned: false,
+        });
+    }
+
+    fn order(&mut self, turn: Turn) {
+        self.session.live.begin(self.now);
+        self.lease().effects.push(Effect::Order);
+        self.lease().phase = Phase::Starting { turn };
+    }
+
+    /// Sends the order again: no worker has claimed it for a while, and it may be lost.
+    pub(crate) fn reorder(&mut self) {
+        self.session.live.begin(self.now);
+        self.forget_order();
+        self.lease().effects.push(Effect::Order);
+    }
+
+    /// Leaves out an order that has not been sent: no one waits for it any more.
+    pub(crate) fn forget_order(&mut self) {
+        self.lease().effects.retain(|effect| *effect != Effect::Order);
+    }
+
+    /// What follows a turn: the queue's head, or nothing.
+    pub(crate) fn next(&mut self, depth: u8) {
+        if self.session.lease.queue.is_empty() {
+            self.session.lease.phase = Phase::Idle;
+            self.session.live.rest();
+        } else {
+            let head = self.lease().queue.remove(0);
+            self.start(head, depth);
+        }
+    }
+
+    /// A worker wants to run an order. It may if the turn waits for a worker, or if it is the one that has it already (the
+    /// first answer may have been lost; a worker never starts the same attempt twice).
+    pub(crate) fn claim(&mut self, claim: Claim) {
+        let epoch = self.session.lease.epoch;
+        let answer = match &self.session.lease.phase {
+            Phase::Starting { turn } if self.name(turn) == claim.of => {
+                let turn = turn.clone();
+                self.claimed(turn, claim.worker);
+                ClaimReply::Granted { epoch }
+            }
+            Phase::Running { turn, worker } if self.name(turn) == claim.of => {
+                if *worker == claim.worker {
+                    ClaimReply::Granted { epoch }
+                } else {
+                    ClaimReply::Denied { reason: Denial::Taken }
+                }
+            }
+            Phase::Idle
+            | Phase::Starting { .. }
+            | Phase::Running { .. }
+            | Phase::Stopping { .. } => ClaimReply::Denied { reason: Denial::Superseded },
+        };
+        self.signals.push(Signal::Claim(answer));
+    }
+
+    fn claimed(&mut self, turn: Turn, worker: ProcessId) {
+        self.fact(Fact::Claimed { turn: turn.id, attempt: turn.attempt, worker });
+        self.session.live.begin(self.now);
+        self.forget_order();
+        let of = self.name(&turn);
+        for steer in &turn.steers {
+            self.tell(worker, Control::Steer { of, seq: steer.seq });
+        }
+        self.session.lease.phase = Phase::Running { turn, worker };
+    }
+
+    /// Tells the worker of a hint.
+    pub(crate) fn tell_of_steer(&mut self, seq: Seq) {
+        if let Phase::Running { turn, worker } = &self.session.lease.phase {
+            let (worker, of) = (*worker, self.name(turn));
+            self.tell(worker, Control::Steer { of, seq });
+        }
+    }
+
+    /// Tells the worker to stop, and waits for it to say that it has. A stronger reason replaces a weaker one.
+    pub(crate) fn stop_turn(&mut self, why: StopReason) {
+        let (turn, worker) = match &self.session.lease.phase {
+            Phase::Running { turn, worker } => {
+                self.session.live.stopping(self.now);
+                (turn.clone(), *worker)
+            }
+            Phase::Stopping { turn, worker, .. } => (turn.clone(), *worker),
+            Phase::Idle | Phase::Starting { .. } => return,
+        };
+        if matches!(why, StopReason::Stop | StopReason::Reset) {
+            // Nothing more of this turn will be shown, whatever its worker still does.
+            self.close_turn(&turn);
+        }
+        self.tell(worker, Control::Interrupt { of: self.name(&turn), reason: why });
+        self.session.lease.phase = Phase::Stopping { turn, worker, why };
+    }
+
+    /// A worker reports. What it says of a turn or an attempt that is not the current one no longer counts.
+    pub(crate) fn report(&mut self, seq: Seq, report: &TurnReport) {
+        let (turn, stopped) = match &self.session.lease.phase {
+            Phase::Running { turn, worker }
+                if (self.name(turn), *worker) == (report.of, report.worker) =>
+            {
+                (turn.clone(), None)
+            }
+            Phase::Stopping { turn, worker, why }
+                if (self.name(turn), *worker) == (report.of, report.worker) =>
+            {
+                (turn.clone(), Some(*why))
+            }
+            Phase::Idle
+            | Phase::Starting { .. }
+            | Phase::Running { .. }
+            | Phase::Stopping { .. } => return,
+        };
+        match &report.news {
+            News::Asked { ask, text } => self.asked(*ask, text),
+            News::AskClosed { ask } => self.ask_closed(*ask),
+            News::HandedBack => match stopped {
+                Some(why) => self.release(&turn, why),
+                None => self.again(turn, true),
+            },
+            News::Finished { outcome, steered, .. } => {
+                self.finished(seq, &turn, stopped, *outcome, steered)
+            }
+        }
+    }
+
+    fn finished(
+        &mut self,
+        seq: Seq,
+        turn: &Turn,
+        stopped: Option<StopReason>,
+        outcome: Outcome,
+        steered: &[Seq],
+    ) {
+        let silent = matches!(stopped, Some(StopReason::Stop | StopReason::Reset));
+        if outcome == Outcome::Interrupted && !silent {
+            self.close_turn(turn);
+        } else if !silent {
+            let outbound = self.outbound_of_turn(turn, "reply", Kind::Reply, String::new());
+            self.lease().effects.push(Effect::Reply { report: seq, outbound });
+        }
+        if !silent {
+            // A hint that the model has not seen is not lost: it leads the next turn.
+            let unseen = turn.steers.iter().filter(|steer| !steered.contains(&steer.seq)).cloned();
+            self.session.lease.queue.splice(0..0, unseen.collect::<Vec<_>>());
+        }
+        self.ended(turn, End::Reported { outcome });
+        let depth = if outcome == Outcome::Interrupted { turn.depth.saturating_add(1) } else { 0 };
+        self.next(depth);
+    }
+
+    /// Goes on without the worker's word: it did not confirm the stop, or it is gone.
+    pub(crate) fn release(&mut self, turn: &Turn, why: StopReason) {
+        if !matches!(why, StopReason::Stop | StopReason::Reset) {
+            self.close_turn(turn);
+            self.session.lease.queue.splice(0..0, turn.steers.clone());
+        }
+        self.ended(turn, End::Released { why });
+        self.next(turn.depth.saturating_add(1));
+    }
+
+    /// The worker is gone. Another one gets the turn, unless too many have died of it.
+    pub(crate) fn evict(&mut self, mut turn: Turn) {
+        turn.crashes = turn.crashes.saturating_add(1);
+        if turn.crashes < self.policy.attempts {
+            self.again(turn, false);
+            return;
+        }
+        self.say_of_turn(&turn, "parked", Kind::Notice, wording::parked(turn.crashes));
+        self.close_turn(&turn);
+        self.session.lease.queue.splice(0..0, turn.steers.clone());
+        self.ended(&turn, End::Parked);
+        self.next(0);
+    }
+
+    /// Orders the next attempt. The asks of the earlier one are closed: no one waits for their answers.
+    fn again(&mut self, turn: Turn, handed_back: bool) {
+        let attempt = turn.attempt.next();
+        self.fact(Fact::Retried { turn: turn.id, attempt, handed_back });
+        self.order(Turn {
+            attempt,
+            asks: Vec::new(),
+            answers: Vec::new(),
+            notices: 0,
+            warned: false,
+            ..turn
+        });
+    }
+
+    pub(crate) fn worker_gone(&mut self, gone: ProcessId) {
+        match &self.session.lease.phase {
+            Phase::Running { turn, worker } if *worker == gone => {
+                let turn = turn.clone();
+                self.evict(turn);
+            }
+            Phase::Stopping { turn, worker, why } if *worker == gone => {
+                let (turn, why) = (turn.clone(), *why);
+                self.release(&turn, why);
+            }
+            Phase::Idle
+            | Phase::Starting { .. }
+            | Phase::Running { .. }
+            | Phase::Stopping { .. } => {}
+        }
+    }
+
+    pub(crate) fn adopt(&mut self, epoch: Epoch) {
+        self.lease().epoch = epoch;
+        self.session.live = Live::new(self.now);
+    }
+
+    pub(crate) fn close_turn(&mut self, turn: &Turn) {
+        self.close(Seq::new(turn.id.get()), &turn.origin);
+    }
+
+    pub(crate) fn ended(&mut self, turn: &Turn, end: End) {
+        self.fact(Fact::Ended { turn: turn.id, attempt: turn.attempt, end });
+    }
+}

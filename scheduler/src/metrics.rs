@@ -1,0 +1,211 @@
+//! What the scheduler counts.
+
+use node::metric::Maker;
+use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, Registry};
+use proto::lease::Effect;
+use proto::outbound::Kind;
+use proto::receipt::{Decided, End, Fact, QueueReason};
+use proto::turn::{ClaimReply, Outcome};
+use scheduler_core::{Input, Signal};
+
+/// The instruments. All series exist from the start, at 0.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// Partitions that this process decides for.
+    pub(crate) partitions_owned: IntGauge,
+    /// Inputs of owned partitions that are in the log and not yet applied.
+    pub(crate) log_lag: IntGauge,
+    /// Inputs applied together.
+    pub(crate) batch_size: Histogram,
+    /// Log entries that could not be read.
+    pub(crate) poison: IntCounter,
+    inputs: IntCounterVec,
+    decisions: IntCounterVec,
+    claims: IntCounterVec,
+    writes: IntCounterVec,
+    effects: IntCounterVec,
+    ended: IntCounterVec,
+    retries: IntCounterVec,
+}
+
+impl Metrics {
+    pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let make = Maker(registry);
+        let sizes = prometheus::exponential_buckets(1.0, 2.0, 10)?;
+        Ok(Self {
+            partitions_owned: make.gauge(
+                "talaria_scheduler_partitions_owned",
+                "Partitions that this process decides for",
+            )?,
+            log_lag: make.gauge(
+                "talaria_scheduler_log_lag",
+                "Inputs of owned partitions that are not applied yet",
+            )?,
+            batch_size: make.histogram(
+                "talaria_scheduler_batch_inputs",
+                "Inputs applied in one round",
+                sizes,
+            )?,
+            poison: make.counter(
+                "talaria_scheduler_poison_total",
+                "Records and requests that could not be read",
+            )?,
+            inputs: make.counters(
+                "talaria_scheduler_inputs_total",
+                "Inputs applied",
+                "kind",
+                INPUTS,
+            )?,
+            decisions: make.counters(
+                "talaria_scheduler_decisions_total",
+                "Messages decided on",
+                "decision",
+                DECISIONS,
+            )?,
+            claims: make.counters(
+                "talaria_scheduler_claims_total",
+                "Claims answered",
+                "answer",
+                CLAIMS,
+            )?,
+            writes: make.counters(
+                "talaria_scheduler_lease_writes_total",
+                "Lease writes",
+                "result",
+                WRITES,
+            )?,
+            effects: make.counters(
+                "talaria_scheduler_effects_total",
+                "Effects published",
+                "kind",
+                EFFECTS,
+            )?,
+            ended: make.counters(
+                "talaria_scheduler_turns_ended_total",
+                "Turns ended",
+                "end",
+                ENDS,
+            )?,
+            retries: make.counters(
+                "talaria_scheduler_retries_total",
+                "Attempts ordered again",
+                "cause",
+                RETRIES,
+            )?,
+        })
+    }
+
+    pub(crate) fn input(&self, input: &Input) {
+        let kind = match input {
+            Input::Message { .. } => "message",
+            Input::Report { .. } => "report",
+            Input::Hangup { .. } => "hangup",
+            Input::Unreadable { .. } => "unreadable",
+            Input::Claim(_) => "claim",
+            Input::Beat { .. } => "beat",
+            Input::WorkerGone(_) => "worker_gone",
+            Input::Adopt(_) => "adopt",
+            Input::Tick => "tick",
+        };
+        self.inputs.with_label_values(&[kind]).inc();
+    }
+
+    pub(crate) fn signal(&self, signal: &Signal) {
+        match signal {
+            Signal::Claim(ClaimReply::Granted { .. }) => {
+                self.claims.with_label_values(&["granted"]).inc()
+            }
+            Signal::Claim(ClaimReply::Denied { .. }) => {
+                self.claims.with_label_values(&["denied"]).inc()
+            }
+            Signal::Fact(fact) => self.fact(fact),
+            Signal::Beat { .. } | Signal::Tell { .. } => {}
+        }
+    }
+
+    fn fact(&self, fact: &Fact) {
+        match fact {
+            Fact::Decided { decision, .. } => {
+                self.decisions.with_label_values(&[decision_name(*decision)]).inc()
+            }
+            Fact::Ended { end, .. } => self.ended.with_label_values(&[end_name(*end)]).inc(),
+            Fact::Retried { handed_back, .. } => {
+                self.retries
+                    .with_label_values(&[if *handed_back { "handed_back" } else { "crash" }])
+                    .inc();
+            }
+            Fact::State { .. } | Fact::Claimed { .. } => {}
+        }
+    }
+
+    pub(crate) fn effect(&self, effect: &Effect) {
+        let kind = match effect {
+            Effect::Order => "order",
+            Effect::Reply { .. } => "reply",
+            Effect::Send { outbound } => match outbound.kind {
+                Kind::Reply => "reply",
+                Kind::Notice => "notice",
+                Kind::Ack => "ack",
+                Kind::Question => "question",
+                Kind::Closed => "closed",
+            },
+        };
+        self.effects.with_label_values(&[kind]).inc();
+    }
+
+    pub(crate) fn write(&self, result: &'static str) {
+        self.writes.with_label_values(&[result]).inc();
+    }
+}
+
+const INPUTS: &[&str] =
+    &["message", "report", "hangup", "unreadable", "claim", "beat", "worker_gone", "adopt", "tick"];
+const DECISIONS: &[&str] = &[
+    "started",
+    "interrupted",
+    "steered",
+    "done",
+    "refused",
+    "queued_asked",
+    "queued_starting",
+    "queued_stopping",
+    "queued_depth",
+    "queued_delegating",
+    "queued_compressing",
+    "queued_asking",
+];
+const CLAIMS: &[&str] = &["granted", "denied"];
+const WRITES: &[&str] = &["done", "refused", "unknown"];
+const EFFECTS: &[&str] = &["order", "reply", "notice", "ack", "question", "closed"];
+const ENDS: &[&str] = &["completed", "interrupted", "failed", "released", "withdrawn", "parked"];
+const RETRIES: &[&str] = &["crash", "handed_back"];
+
+const fn decision_name(decision: Decided) -> &'static str {
+    match decision {
+        Decided::Started => "started",
+        Decided::Interrupted => "interrupted",
+        Decided::Steered => "steered",
+        Decided::Done => "done",
+        Decided::Refused => "refused",
+        Decided::Queued { reason } => match reason {
+            QueueReason::Asked => "queued_asked",
+            QueueReason::Starting => "queued_starting",
+            QueueReason::Stopping => "queued_stopping",
+            QueueReason::Depth => "queued_depth",
+            QueueReason::Delegating => "queued_delegating",
+            QueueReason::Compressing => "queued_compressing",
+            QueueReason::Asking => "queued_asking",
+        },
+    }
+}
+
+const fn end_name(end: End) -> &'static str {
+    match end {
+        End::Reported { outcome: Outcome::Completed } => "completed",
+        End::Reported { outcome: Outcome::Interrupted } => "interrupted",
+        End::Reported { outcome: Outcome::Failed } => "failed",
+        End::Released { .. } => "released",
+        End::Withdrawn => "withdrawn",
+        End::Parked => "parked",
+    }
+}
