@@ -1,1 +1,109 @@
-//! placeholder
+//! Ingress: turns what platforms send into message events, and what comes back into what platforms show.
+//!
+//! ```text
+//! platform -> adapters/ -> publish -> INBOX                    a message is durable before its sender is told so
+//! platform <- adapters/ <- deliver <- OUTBOX                   in order per chat, once, retried, then dead and said so
+//! platform <- adapters/ <- deliver <- drafts (volatile)        shown while a turn runs, never after its end
+//! ```
+//!
+//! An adapter knows its platform and nothing of scheduling; [`deliver`] knows delivery and nothing of platforms.
+
+pub mod adapter;
+pub mod metrics;
+pub mod publish;
+
+mod access;
+mod adapters;
+mod deliver;
+mod door;
+mod problem;
+mod ready;
+mod registry;
+mod text;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use node::{Node, health, members};
+use proto::member::{Member, Role};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::adapter::Adapter;
+use crate::deliver::Desk;
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::publish::Publisher;
+use crate::registry::Parts;
+
+/// How long all parts together may take to end. Each has a shorter limit of its own.
+const FINISH: Duration = Duration::from_secs(6);
+
+/// Runs ingress behind a listener until the node is told to stop.
+///
+/// # Errors
+/// When a part of it fails that it cannot do without.
+pub async fn run(node: Node, listener: TcpListener) -> anyhow::Result<()> {
+    run_with(node, listener, Vec::new()).await
+}
+
+/// The same with more adapters, for benches and tests: they are delivered to like any other.
+///
+/// # Errors
+/// When a part of it fails that it cannot do without.
+pub async fn run_with(
+    node: Node,
+    listener: TcpListener,
+    extra: Vec<Arc<dyn Adapter>>,
+) -> anyhow::Result<()> {
+    // Callbacks may go over TLS.
+    node::process::install_tls();
+    let light = node.health.part("ingress");
+    let metrics = Metrics::new(&node.metrics);
+    let publisher = Publisher::new(node.bus.clone(), metrics.clone());
+    let parts = Parts { node: node.clone(), publisher, metrics: metrics.clone() };
+    let mut adapters = registry::build(&parts);
+    adapters.extend(extra);
+
+    let mut tasks = JoinSet::new();
+    let mut desks = Vec::new();
+    let mut app = health::routes(node.health.clone(), node.metrics.clone());
+    for adapter in adapters {
+        metrics.announce(adapter.platform());
+        app = app.merge(adapter.routes());
+        for account in adapter.accounts() {
+            let (up, work) = Desk::open(&node, &metrics, adapter.clone(), account);
+            desks.push(up);
+            tasks.spawn(work);
+        }
+    }
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, accounts = desks.len(), "the front door is open");
+    }
+    let member = Member { role: Role::Ingress, id: node.id, slot: None };
+    let stop = node.shutdown.clone();
+    tasks.spawn(members::announce(node.bus.clone(), member, stop.clone()));
+    tasks.spawn(ready::watch(node.clone(), light, desks));
+    tasks.spawn(door::serve(listener, with_fallback(app), stop.clone()));
+
+    // No part ends by itself: if one does, it has failed, and so have we.
+    let outcome = tokio::select! {
+        () = stop.cancelled() => Ok(()),
+        Some(ended) = tasks.join_next() => Err(match ended {
+            Ok(()) => anyhow::anyhow!("a part of ingress ended by itself"),
+            Err(error) => anyhow::Error::new(error).context("a part of ingress failed"),
+        }),
+    };
+    stop.cancel();
+    let rest = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(FINISH, rest).await.is_err() {
+        tracing::warn!("some of ingress did not end in time");
+    }
+    outcome
+}
+
+fn with_fallback(app: Router) -> Router {
+    app.fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address"))
+}

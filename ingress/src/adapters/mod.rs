@@ -1,0 +1,5 @@
+//! The adapters, one folder each.
+
+pub(crate) mod api;
+pub(crate) mod web;
+pub(crate) mod webhook;

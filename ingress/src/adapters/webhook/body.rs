@@ -1,0 +1,289 @@
+//! What a webhook takes: the body as JSON, checked, and shaped into a message event.
+
+use node::clock;
+use proto::event::{Address, BusyMode, Media, MessageEvent, Quote, User};
+use proto::session::{ChatKind, SessionKey, SessionParts};
+use serde::Deserialize;
+
+use super::PLATFORM;
+use crate::problem::Problem;
+
+/// The longest id, in bytes: ids stay in every record of their session.
+const ID_MAX: usize = 1024;
+/// The longest name, in bytes.
+const NAME_MAX: usize = 256;
+/// How much of a mistake is shown, in characters.
+const SHOWN_MAX: usize = 200;
+
+#[derive(Debug, Deserialize)]
+struct Body {
+    id: String,
+    chat: Chat,
+    user: UserBody,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    media: Option<Vec<Media>>,
+    #[serde(default)]
+    reply_to: Option<Quote>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Chat {
+    id: String,
+    #[serde(rename = "type")]
+    kind: ChatKind,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    thread: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct UserBody {
+    id: String,
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// A message as it came, with what is not part of the event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Incoming {
+    pub(crate) event: MessageEvent,
+    pub(crate) chat_name: Option<String>,
+}
+
+/// Reads a body that came through the hook `hook`.
+pub(crate) fn read(hook: &str, mode: Option<BusyMode>, bytes: &[u8]) -> Result<Incoming, Problem> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let body: Body = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let place = match error.path().to_string() {
+            path if path == "." => "body".to_owned(),
+            path => path,
+        };
+        let what: String = error.inner().to_string().chars().take(SHOWN_MAX).collect();
+        Problem::invalid(place, &what)
+    })?;
+    json.end().map_err(|error| Problem::invalid("body".into(), &error.to_string()))?;
+    check(&body)?;
+    Ok(shape(hook, mode, body))
+}
+
+fn check(body: &Body) -> Result<(), Problem> {
+    let ids = [
+        ("id", Some(&body.id)),
+        ("chat.id", Some(&body.chat.id)),
+        ("chat.thread", body.chat.thread.as_ref()),
+        ("user.id", Some(&body.user.id)),
+        ("reply_to.id", body.reply_to.as_ref().map(|quote| &quote.id)),
+    ];
+    for (place, id) in ids {
+        let Some(id) = id else { continue };
+        // An empty thread is a thread of its own; any other empty id names nothing.
+        if id.is_empty() && place != "chat.thread" {
+            return Err(Problem::invalid(place.into(), "is empty"));
+        }
+        if id.len() > ID_MAX {
+            return Err(Problem::invalid(place.into(), &format!("is longer than {ID_MAX} bytes")));
+        }
+    }
+    let names = [("chat.name", &body.chat.name), ("user.name", &body.user.name)];
+    for (place, name) in names {
+        if name.as_ref().is_some_and(|name| name.len() > NAME_MAX) {
+            return Err(Problem::invalid(
+                place.into(),
+                &format!("is longer than {NAME_MAX} bytes"),
+            ));
+        }
+    }
+    let no_text = body.text.as_ref().is_none_or(|text| text.trim().is_empty());
+    if no_text && body.media.as_ref().is_none_or(Vec::is_empty) {
+        return Err(Problem::invalid("text".into(), "there is neither text nor media"));
+    }
+    Ok(())
+}
+
+fn shape(hook: &str, mode: Option<BusyMode>, body: Body) -> Incoming {
+    let Body { id, chat, user, text, media, reply_to } = body;
+    // In a group each person has a session, in a thread all have one, and a direct chat has one person anyway.
+    let own = match chat.kind {
+        ChatKind::Group | ChatKind::Channel => chat.thread.is_none(),
+        ChatKind::Dm | ChatKind::Thread => false,
+    };
+    let session = SessionKey::new(SessionParts {
+        platform: &format!("{PLATFORM}/{hook}"),
+        kind: chat.kind,
+        chat: &chat.id,
+        thread: chat.thread.as_deref(),
+        participant: own.then_some(user.id.as_str()),
+    });
+    let address = Address {
+        platform: PLATFORM.into(),
+        account: hook.into(),
+        chat: chat.id,
+        kind: chat.kind,
+        thread: chat.thread,
+    };
+    let event = MessageEvent {
+        id,
+        session,
+        address,
+        user: User { id: user.id, name: user.name },
+        text: text.unwrap_or_default(),
+        media: media.unwrap_or_default(),
+        reply_to,
+        mode,
+        history: Vec::new(),
+        accepted_at_ms: clock::wall_ms(),
+    };
+    Incoming { event, chat_name: chat.name }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn body(id: &str, kind: &str, thread: Option<&str>, user: &str) -> Value {
+        json!({ "id": "evt-1", "chat": { "id": id, "type": kind, "thread": thread },
+                "user": { "id": user }, "text": "hi" })
+    }
+
+    fn read_json(value: &Value) -> Result<Incoming, Problem> {
+        read("demo", None, value.to_string().as_bytes())
+    }
+
+    /// The field that is wrong, and what is said about it.
+    fn told(outcome: Result<Incoming, Problem>) -> (String, String) {
+        let problem = outcome.unwrap_err();
+        assert_eq!(problem.status, axum::http::StatusCode::UNPROCESSABLE_ENTITY);
+        (problem.place.unwrap(), problem.error)
+    }
+
+    fn key(value: &Value) -> SessionKey {
+        read_json(value).unwrap().event.session
+    }
+
+    #[test]
+    fn the_whole_contract_is_read() {
+        let incoming = read_json(&json!({
+            "id": "evt-1",
+            "chat": { "id": "c1", "type": "group", "name": "Room", "thread": "t1" },
+            "user": { "id": "u1", "name": "Ann" }, "text": "hi",
+            "media": [{ "url": "https://x/y", "kind": "photo", "mime": "image/png", "name": "y", "group": "album-1" }],
+            "reply_to": { "id": "m0", "text": "before" }, "something": "new",
+        }))
+        .unwrap();
+        let event = incoming.event;
+        assert_eq!(event.session.to_string(), "webhook/demo:group:c1:t1");
+        assert_eq!(event.address.account, "demo");
+        assert_eq!(event.media[0].group.as_deref(), Some("album-1"));
+        assert_eq!(event.reply_to.unwrap().text.as_deref(), Some("before"));
+        assert_eq!(incoming.chat_name.as_deref(), Some("Room"));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        let of = |text: &str| told(read("demo", None, text.as_bytes()));
+        assert_eq!(of("").0, "body");
+        assert_eq!(of("7").0, "body");
+        assert!(of("{\"id\": ").1.contains("line 1 column"));
+        assert!(of("{}").1.contains("missing field `id`"));
+        let wrong = [
+            ("/id", json!(7), "id"),
+            ("/id", json!(""), "id"),
+            ("/chat/id", json!(null), "chat.id"),
+            ("/chat/type", json!("room"), "chat.type"),
+            ("/user/id", json!(""), "user.id"),
+            ("/user/id", json!("x".repeat(ID_MAX + 1)), "user.id"),
+            ("/text", json!(["hi"]), "text"),
+            ("/text", json!(" "), "text"),
+        ];
+        for (pointer, value, place) in wrong {
+            let mut body = body("c1", "dm", None, "u1");
+            *body.pointer_mut(pointer).unwrap() = value;
+            assert_eq!(told(read_json(&body)).0, place, "{body}");
+        }
+        let mut media = body("c1", "dm", None, "u1");
+        media["media"] = json!([{ "url": "u", "kind": "photo" }, { "url": "u", "kind": "smell" }]);
+        assert_eq!(told(read_json(&media)).0, "media[1].kind");
+        let two = body("c1", "dm", None, "u1").to_string().repeat(2);
+        assert!(of(&two).1.contains("trailing"));
+    }
+
+    #[test]
+    fn a_message_may_be_media_alone() {
+        let mut photo = body("c1", "dm", None, "u1");
+        photo["text"] = Value::Null;
+        photo["media"] = json!([{ "url": "https://x/y", "kind": "photo" }]);
+        assert_eq!(read_json(&photo).unwrap().event.text, "");
+    }
+
+    #[test]
+    fn people_share_threads_and_nothing_else() {
+        let with =
+            |kind, thread| key(&body("c", kind, thread, "a")) == key(&body("c", kind, thread, "b"));
+        assert!(!with("group", None));
+        assert!(!with("channel", None));
+        assert!(with("group", Some("t")));
+        assert!(with("channel", Some("t")));
+        assert!(with("thread", None));
+        assert!(with("dm", None), "a direct chat is named by its id");
+    }
+
+    #[test]
+    fn different_chats_are_different_sessions() {
+        let long = "x".repeat(600);
+        let chats = [
+            ("a:b", Some("c")),
+            ("a", Some("b:c")),
+            ("a_b", None),
+            ("a:b", None),
+            ("a.b", None),
+            ("C0AB", None),
+            ("c0ab", None),
+            ("room/1", None),
+            ("room_1", None),
+            ("x", None),
+            ("x", Some("")),
+            ("x", Some("@")),
+            ("\u{e9}", None),
+            ("e\u{301}", None),
+            ("\u{1f600}", None),
+            ("\u{1f601}", None),
+            ("*", None),
+            (">", None),
+            ("a b", None),
+            ("a  b", None),
+            (&long, None),
+            (&format!("{long}x"), None),
+            ("..", None),
+            ("a..b", None),
+            (".a", None),
+            ("a.", None),
+            ("\0", None),
+            ("../../etc", None),
+            ("100123", None),
+            ("-100123", None),
+        ];
+        let mut sids = HashSet::new();
+        let mut count = 0;
+        for kind in ["dm", "group", "channel", "thread"] {
+            for (chat, thread) in chats {
+                for hook in ["demo", "demo:dm", "other"] {
+                    let body = body(chat, kind, thread, "u").to_string();
+                    let event = read(hook, None, body.as_bytes()).unwrap().event;
+                    sids.insert(event.session.sid());
+                    count += 1;
+                }
+            }
+        }
+        assert_eq!(sids.len(), count);
+        // People and threads of one name are not mixed up either.
+        let person = key(&body("c", "group", None, "t"));
+        assert_ne!(person, key(&body("c", "group", Some("t"), "t")));
+    }
+}

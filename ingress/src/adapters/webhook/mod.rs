@@ -1,0 +1,192 @@
+//! The generic webhook: signed JSON in, signed JSON out, for anything that can speak HTTP.
+
+mod body;
+mod callback;
+mod sign;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use moka::sync::Cache;
+use node::settings;
+use proto::event::MessageEvent;
+use proto::outbound::{Draft, Outbound};
+use serde_json::{Value, json};
+
+use self::body::Incoming;
+use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts};
+use crate::door;
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::publish::{Accepted, Publisher};
+use crate::registry::Parts;
+
+/// The platform's name.
+const PLATFORM: &str = "webhook";
+/// The least time between two drafts of one turn.
+const DRAFT_EVERY: Duration = Duration::from_secs(1);
+/// How many chats' names are remembered.
+const NAMES_MAX: u64 = 10_000;
+
+/// Builds the adapter from the hooks in the settings.
+pub(crate) fn build(parts: &Parts) -> anyhow::Result<Arc<dyn Adapter>> {
+    let settings = &parts.node.settings.ingress;
+    let mut hooks = BTreeMap::new();
+    for (name, hook) in &settings.webhook {
+        if hook.secret.given().is_none() {
+            tracing::error!("the webhook {name} is OFF: ingress.webhook.{name}.secret is not set");
+            continue;
+        }
+        if !hook.allow_all && hook.allowed_users.is_empty() {
+            tracing::warn!(
+                "nobody may use the webhook {name}: set ingress.webhook.{name}.allowed_users or allow_all"
+            );
+        }
+        if hook.callback_url.is_empty() {
+            tracing::warn!("the webhook {name} has no callback_url: its answers go nowhere");
+        }
+        hooks.insert(name.clone(), hook.clone());
+    }
+    Ok(Arc::new(Webhook(Arc::new(Inner {
+        hooks,
+        clients: callback::Clients::new()?,
+        publisher: parts.publisher.clone(),
+        metrics: parts.metrics.clone(),
+        body_limit: settings.body_limit.min(parts.node.bus.payload_limit()),
+        names: Cache::new(NAMES_MAX),
+    }))))
+}
+
+struct Webhook(Arc<Inner>);
+
+struct Inner {
+    hooks: BTreeMap<String, settings::Webhook>,
+    clients: callback::Clients,
+    publisher: Publisher,
+    metrics: Metrics,
+    body_limit: usize,
+    /// What chats call themselves, by hook and chat: addresses do not carry it, and the other end likes to see it again.
+    names: Cache<(String, String), String>,
+}
+
+impl Adapter for Webhook {
+    fn platform(&self) -> &'static str {
+        PLATFORM
+    }
+
+    fn accounts(&self) -> Vec<String> {
+        self.0.hooks.keys().cloned().collect()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { drafts: Drafts::Whole { every: DRAFT_EVERY }, binding: Binding::Account }
+    }
+
+    fn drafts(&self, account: &str) -> Drafts {
+        match self.0.hooks.get(account) {
+            Some(hook) if hook.drafts => self.capabilities().drafts,
+            Some(_) | None => Drafts::None,
+        }
+    }
+
+    fn routes(&self) -> Router {
+        Router::new().route("/webhook/{name}", post(receive)).with_state(self.0.clone())
+    }
+
+    fn deliver<'a>(&'a self, outbound: &'a Outbound) -> BoxFuture<'a, Result<(), DeliverError>> {
+        let name = self.0.chat_name(&outbound.address.account, &outbound.address.chat);
+        let body = callback::outbound(outbound, name.as_deref());
+        Box::pin(async move {
+            match body {
+                Some(body) => self.0.post(&outbound.address.account, &body).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn draft<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<(), DeliverError>> {
+        let name = self.0.chat_name(&draft.address.account, &draft.address.chat);
+        let body = callback::draft(draft, name.as_deref());
+        Box::pin(async move { self.0.post(&draft.address.account, &body).await })
+    }
+}
+
+impl Inner {
+    fn chat_name(&self, hook: &str, chat: &str) -> Option<String> {
+        self.names.get(&(hook.to_owned(), chat.to_owned()))
+    }
+
+    async fn post(&self, hook: &str, body: &Value) -> Result<(), DeliverError> {
+        let dead = |why: &str| Err(DeliverError::Dead { why: why.into() });
+        let Some(hook) = self.hooks.get(hook) else {
+            return dead("there is no such webhook any more");
+        };
+        if hook.callback_url.is_empty() {
+            return dead("the webhook has no callback_url");
+        }
+        callback::post(&self.clients, &hook.callback_url, hook.secret.expose(), body).await
+    }
+}
+
+/// Takes one message: size, proof, form and right are checked before anything is stored.
+async fn receive(
+    State(inner): State<Arc<Inner>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    let event = match inner.admit(&name, &headers, request).await {
+        Ok(event) => event,
+        Err(problem) => {
+            inner.metrics.arrived(PLATFORM, problem.arrival());
+            return problem.into_response();
+        }
+    };
+    let id = event.id.clone();
+    match inner.publisher.accept(event).await {
+        Ok(Accepted::Stored { .. }) => {
+            (StatusCode::ACCEPTED, Json(json!({ "status": "accepted", "id": id }))).into_response()
+        }
+        Ok(Accepted::Duplicate { .. }) => Json(json!({ "status": "duplicate" })).into_response(),
+        Err(error) => Problem::from(error).into_response(),
+    }
+}
+
+impl Inner {
+    async fn admit(
+        &self,
+        name: &str,
+        headers: &HeaderMap,
+        request: Request,
+    ) -> Result<MessageEvent, Problem> {
+        let Some(hook) = self.hooks.get(name) else {
+            return Err(Problem::new(StatusCode::NOT_FOUND, "there is no such webhook"));
+        };
+        let body = door::read_body(request.into_body(), self.body_limit).await?;
+        let Some(signature) = headers.get(sign::SIGNATURE).and_then(|value| value.to_str().ok())
+        else {
+            let why = "the header X-Talaria-Signature is missing";
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, why));
+        };
+        if !sign::is_signed(hook.secret.expose(), &body, signature) {
+            let why = "the signature does not fit the body";
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, why));
+        }
+        let Incoming { event, chat_name } = body::read(name, hook.busy_mode, &body)?;
+        let listed =
+            hook.allowed_users.iter().any(|allowed| allowed == "*" || *allowed == event.user.id);
+        if !hook.allow_all && !listed {
+            return Err(Problem::new(StatusCode::FORBIDDEN, "this sender is not allowed"));
+        }
+        if let Some(chat_name) = chat_name {
+            self.names.insert((name.to_owned(), event.address.chat.clone()), chat_name);
+        }
+        Ok(event)
+    }
+}

@@ -1,0 +1,219 @@
+//! What waits for one chat: its parcels in order, and the drafts of its running turns, of which only the last state counts.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use proto::id::{Attempt, TurnId};
+use proto::outbound::Draft;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::deliver::reader::Parcel;
+use crate::text::Growing;
+
+/// What a chat's one hand is doing.
+#[derive(Debug, Default)]
+pub(crate) enum Work {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// Delivering a parcel.
+    Delivering,
+    /// Showing a draft, which gives way to a parcel.
+    Drafting(CancellationToken),
+}
+
+/// How many turns of one chat may show drafts at once (people in a group have sessions of their own).
+const PREVIEWS_MAX: usize = 32;
+
+/// The text of a running turn as it is shown.
+#[derive(Debug)]
+struct Preview {
+    /// The last piece, without its text: says which attempt speaks, and where.
+    last: Draft,
+    text: Growing,
+    /// How much of it was shown, in bytes.
+    shown: usize,
+    due: Instant,
+}
+
+/// One chat.
+#[derive(Debug, Default)]
+pub(crate) struct Chat {
+    pub(crate) waiting: VecDeque<Parcel>,
+    pub(crate) work: Work,
+    /// Nothing may be sent before this.
+    pub(crate) quiet: Option<Instant>,
+    previews: BTreeMap<TurnId, Preview>,
+}
+
+impl Chat {
+    /// Puts a parcel behind the others. A draft that is being shown gives way.
+    pub(crate) fn push(&mut self, parcel: Parcel) {
+        self.waiting.push_back(parcel);
+        if let Work::Drafting(give_way) = &self.work {
+            give_way.cancel();
+        }
+    }
+
+    /// Takes a piece of streamed text along, and shows nothing yet. After a lost piece nothing more of the attempt is shown.
+    pub(crate) fn piece(&mut self, now: Instant, draft: Draft) {
+        if self.previews.len() >= PREVIEWS_MAX && !self.previews.contains_key(&draft.of.turn) {
+            return;
+        }
+        let last = Draft { text: String::new(), ..draft.clone() };
+        let preview = self.previews.entry(draft.of.turn).or_insert_with(|| Preview {
+            last: last.clone(),
+            text: Growing::default(),
+            shown: 0,
+            due: now,
+        });
+        if attempt(&preview.last) != attempt(&draft) {
+            // A new attempt begins again, at the pace of the earlier one.
+            preview.text = Growing::default();
+            preview.shown = 0;
+        }
+        preview.last = last;
+        preview.text.push(draft.offset, &draft.text);
+    }
+
+    /// Forgets the drafts of a turn that has ended.
+    pub(crate) fn end_preview(&mut self, turn: TurnId) {
+        self.previews.remove(&turn);
+    }
+
+    /// The whole text so far of a turn whose time has come, if nothing else is to be done.
+    pub(crate) fn take_due(&mut self, now: Instant, every: Duration) -> Option<Draft> {
+        let free = matches!(self.work, Work::Idle) && self.waiting.is_empty();
+        if !free || self.quiet.is_some_and(|until| now < until) {
+            return None;
+        }
+        let due = |preview: &&mut Preview| {
+            now >= preview.due && preview.text.as_str().len() > preview.shown
+        };
+        let preview = self.previews.values_mut().find(due)?;
+        preview.due = now + every;
+        preview.shown = preview.text.as_str().len();
+        Some(Draft { offset: 0, text: preview.text.as_str().to_owned(), ..preview.last.clone() })
+    }
+
+    /// Whether there is nothing left to remember.
+    pub(crate) fn is_idle(&self, now: Instant) -> bool {
+        matches!(self.work, Work::Idle)
+            && self.waiting.is_empty()
+            && self.previews.is_empty()
+            && self.quiet.is_none_or(|until| until <= now)
+    }
+}
+
+const fn attempt(draft: &Draft) -> Attempt {
+    draft.of.attempt
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::event::Address;
+    use proto::id::Sid;
+    use proto::outbound::{Kind, Outbound};
+    use proto::session::{ChatKind, SessionKey, SessionParts};
+    use proto::turn::TurnRef;
+
+    use super::*;
+
+    const EVERY: Duration = Duration::from_secs(1);
+
+    fn piece(turn: u64, attempt: u64, offset: u64, text: &str) -> Draft {
+        let parts = SessionParts {
+            platform: "p",
+            kind: ChatKind::Group,
+            chat: "c",
+            thread: None,
+            participant: Some("u"),
+        };
+        let (turn, attempt) = (TurnId::new(turn), Attempt::new(attempt));
+        Draft {
+            of: TurnRef { sid: Sid::new(1), turn, attempt },
+            session: SessionKey::new(parts),
+            address: Address {
+                platform: "p".into(),
+                account: "a".into(),
+                chat: "c".into(),
+                kind: ChatKind::Group,
+                thread: None,
+            },
+            reply_to: "m".into(),
+            offset,
+            text: text.into(),
+        }
+    }
+
+    fn parcel() -> Parcel {
+        let Draft { session, address, .. } = piece(1, 1, 0, "");
+        let outbound = Outbound {
+            id: proto::id::OutboundId::of_turn(TurnId::new(1), "reply"),
+            session,
+            address,
+            reply_to: None,
+            turn: None,
+            attempt: None,
+            kind: Kind::Reply,
+            text: String::new(),
+            ask: None,
+        };
+        let span = tracing::Span::none();
+        Parcel { outbound, sequence: 1, age: Duration::ZERO, span }
+    }
+
+    #[track_caller]
+    fn shows(chat: &mut Chat, now: Instant, expected: Option<&str>) {
+        let draft = chat.take_due(now, EVERY);
+        assert_eq!(draft.as_ref().map(|draft| draft.text.as_str()), expected);
+    }
+
+    #[test]
+    fn drafts_are_merged_and_paced() {
+        let (mut chat, now) = (Chat::default(), Instant::now());
+        chat.piece(now, piece(1, 1, 0, "one "));
+        shows(&mut chat, now, Some("one "));
+        chat.piece(now, piece(1, 1, 4, "two "));
+        chat.piece(now, piece(1, 1, 8, "three"));
+        shows(&mut chat, now, None);
+        shows(&mut chat, now + EVERY, Some("one two three"));
+        shows(&mut chat, now + EVERY * 2, None);
+    }
+
+    #[test]
+    fn a_new_attempt_begins_again_and_turns_do_not_mix() {
+        let (mut chat, now) = (Chat::default(), Instant::now());
+        chat.piece(now, piece(1, 1, 0, "first"));
+        chat.piece(now, piece(2, 1, 0, "other"));
+        chat.piece(now, piece(1, 2, 0, "again"));
+        shows(&mut chat, now, Some("again"));
+        shows(&mut chat, now, Some("other"));
+    }
+
+    #[test]
+    fn drafts_give_way_to_parcels_and_end_with_their_turn() {
+        let (mut chat, now) = (Chat::default(), Instant::now());
+        chat.piece(now, piece(1, 1, 0, "text"));
+        let give_way = CancellationToken::new();
+        chat.work = Work::Drafting(give_way.clone());
+        chat.push(parcel());
+        assert!(give_way.is_cancelled());
+        chat.work = Work::Idle;
+        shows(&mut chat, now, None);
+        chat.waiting.clear();
+        chat.end_preview(TurnId::new(1));
+        shows(&mut chat, now, None);
+        assert!(chat.is_idle(now));
+    }
+
+    #[test]
+    fn nothing_is_shown_while_the_platform_wants_quiet() {
+        let (mut chat, now) = (Chat::default(), Instant::now());
+        chat.quiet = Some(now + EVERY);
+        chat.piece(now, piece(1, 1, 0, "text"));
+        shows(&mut chat, now, None);
+        shows(&mut chat, now + EVERY, Some("text"));
+    }
+}

@@ -1,0 +1,172 @@
+//! What ingress counts: every series exists from the start, and no label holds an id.
+
+use prometheus::core::Collector;
+use prometheus::{
+    Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry, exponential_buckets,
+};
+
+/// The instruments. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    messages: IntCounterVec,
+    deliveries: IntCounterVec,
+    retries: IntCounterVec,
+    drafts: IntCounterVec,
+    /// How many event streams (chat page, streaming API) are open.
+    pub(crate) streams: IntGauge,
+    /// How long a message took from its arrival to its durable acknowledgement.
+    pub(crate) accept: Histogram,
+}
+
+/// What became of a message at the door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Stored.
+    Accepted,
+    /// Stored before.
+    Duplicate,
+    /// Its sender may not, or its proof is missing.
+    Refused,
+    /// It cannot be understood.
+    Invalid,
+    /// It could not be stored.
+    Unavailable,
+}
+
+/// How a delivery ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// The platform has it.
+    Delivered,
+    /// Given up.
+    Dead,
+    /// The platform had it already.
+    Repeated,
+}
+
+impl Arrival {
+    const ALL: [Self; 5] =
+        [Self::Accepted, Self::Duplicate, Self::Refused, Self::Invalid, Self::Unavailable];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Duplicate => "duplicate",
+            Self::Refused => "refused",
+            Self::Invalid => "invalid",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+impl Departure {
+    const ALL: [Self; 3] = [Self::Delivered, Self::Dead, Self::Repeated];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Dead => "dead",
+            Self::Repeated => "repeated",
+        }
+    }
+}
+
+impl Metrics {
+    /// Makes the instruments and registers them. A registry that has them already (two of us in one process) keeps the
+    /// first ones; ours then count unseen.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        let counter = |name: &str, help: &str, labels: &[&str]| {
+            let vec = IntCounterVec::new(Opts::new(name, help), labels);
+            registered(registry, vec.expect("the names and labels are valid"))
+        };
+        let seconds = HistogramOpts::new(
+            "talaria_ingress_accept_seconds",
+            "Time from a message's arrival to its durable acknowledgement.",
+        )
+        .buckets(exponential_buckets(0.000_25, 2.0, 16).expect("the buckets are valid"));
+        Self {
+            messages: counter(
+                "talaria_ingress_messages_total",
+                "Messages that came to the door, by what became of them.",
+                &["platform", "result"],
+            ),
+            deliveries: counter(
+                "talaria_ingress_deliveries_total",
+                "Deliveries to platforms, by how they ended.",
+                &["platform", "result"],
+            ),
+            retries: counter(
+                "talaria_ingress_delivery_retries_total",
+                "Tries of deliveries that have to be repeated.",
+                &["platform"],
+            ),
+            drafts: counter(
+                "talaria_ingress_drafts_total",
+                "Pieces of streamed text handed to adapters.",
+                &["platform"],
+            ),
+            streams: registered(
+                registry,
+                IntGauge::new("talaria_ingress_streams_open", "Event streams that are open.")
+                    .expect("the name is valid"),
+            ),
+            accept: registered(
+                registry,
+                Histogram::with_opts(seconds).expect("the options are valid"),
+            ),
+        }
+    }
+
+    /// Makes all series of a platform appear.
+    pub(crate) fn announce(&self, platform: &str) {
+        for arrival in Arrival::ALL {
+            self.messages.with_label_values(&[platform, arrival.label()]).inc_by(0);
+        }
+        for departure in Departure::ALL {
+            self.deliveries.with_label_values(&[platform, departure.label()]).inc_by(0);
+        }
+        self.retries.with_label_values(&[platform]).inc_by(0);
+        self.drafts.with_label_values(&[platform]).inc_by(0);
+    }
+
+    pub(crate) fn arrived(&self, platform: &str, arrival: Arrival) {
+        self.messages.with_label_values(&[platform, arrival.label()]).inc();
+    }
+
+    pub(crate) fn departed(&self, platform: &str, departure: Departure) {
+        self.deliveries.with_label_values(&[platform, departure.label()]).inc();
+    }
+
+    pub(crate) fn retried(&self, platform: &str) {
+        self.retries.with_label_values(&[platform]).inc();
+    }
+
+    pub(crate) fn drafted(&self, platform: &str) {
+        self.drafts.with_label_values(&[platform]).inc();
+    }
+}
+
+fn registered<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> C {
+    if let Err(error) = registry.register(Box::new(collector.clone())) {
+        tracing::debug!(%error, "an instrument counts unseen");
+    }
+    collector
+}
+
+/// Counts an open stream for as long as it exists.
+#[derive(Debug)]
+pub(crate) struct OpenStream(IntGauge);
+
+impl OpenStream {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        metrics.streams.inc();
+        Self(metrics.streams.clone())
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

@@ -1,0 +1,468 @@
+// The chat page. One session per browser; the server says what happens through one event stream, and everything that is
+// shown is built from DOM nodes, never from markup.
+"use strict";
+
+const $ = (id) => document.getElementById(id);
+const log = $("log"), input = $("input"), stateLine = $("state"), scroll = $("scroll");
+
+// ---- Names ----------------------------------------------------------------------------------------------------------
+
+const randomName = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+
+function rememberedSession() {
+  try {
+    const known = localStorage.getItem("talaria.session");
+    if (/^[A-Za-z0-9_-]{1,128}$/.test(known || "")) return known;
+    const fresh = randomName();
+    localStorage.setItem("talaria.session", fresh);
+    return fresh;
+  } catch {
+    return randomName(); // A browser that keeps nothing still has a session until the page is closed.
+  }
+}
+const session = rememberedSession();
+
+// ---- Markdown: code, bold, links; the rest stays as it was written ---------------------------------------------------
+
+const INLINE = /(`+)([\s\S]+?)\1(?!`)|\*\*([^\s*][\s\S]*?)\*\*|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+|mailto:[^\s)]+)\)|(https?:\/\/[^\s<>"')\]]*[^\s<>"')\].,;:!?])/g;
+
+function link(href, label) {
+  const a = document.createElement("a");
+  a.href = href;
+  a.textContent = label;
+  a.target = "_blank";
+  a.rel = "noopener noreferrer";
+  return a;
+}
+
+function inline(into, text) {
+  let from = 0;
+  for (const m of text.matchAll(INLINE)) {
+    into.append(text.slice(from, m.index));
+    from = m.index + m[0].length;
+    if (m[1]) {
+      const code = document.createElement("code");
+      code.textContent = m[2];
+      into.append(code);
+    } else if (m[3] !== undefined) {
+      const bold = document.createElement("strong");
+      inline(bold, m[3]);
+      into.append(bold);
+    } else {
+      into.append(m[5] ? link(m[5], m[4]) : link(m[6], m[6]));
+    }
+  }
+  into.append(text.slice(from));
+}
+
+function codeBlock(text, language) {
+  const pre = document.createElement("pre"), code = document.createElement("code"), copy = document.createElement("button");
+  code.textContent = text;
+  if (language) code.dataset.language = language;
+  copy.type = "button";
+  copy.textContent = "Copy";
+  copy.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      copy.textContent = "Copied";
+    } catch {
+      copy.textContent = "Select it";
+    }
+    setTimeout(() => { copy.textContent = "Copy"; }, 1500);
+  });
+  pre.append(code, copy);
+  return pre;
+}
+
+function render(into, text) {
+  const nodes = [];
+  const paragraphs = (chunk) => {
+    for (const part of chunk.split(/\n{2,}/)) {
+      const words = part.replace(/^\n+|\n+$/g, "");
+      if (!words.trim()) continue;
+      const p = document.createElement("p"), heading = /^#{1,6} +(.+)$/.exec(words);
+      if (heading) {
+        const strong = document.createElement("strong");
+        inline(strong, heading[1]);
+        p.append(strong);
+      } else {
+        inline(p, words);
+      }
+      nodes.push(p);
+    }
+  };
+  // A fence that is not closed yet is code all the same: the text may still be growing.
+  const fence = /^(`{3,}|~{3,})([^\n`]*)\n([\s\S]*?)(?:^\1[`~]*[ \t]*$|(?![\s\S]))/gm;
+  let from = 0;
+  for (const m of text.matchAll(fence)) {
+    paragraphs(text.slice(from, m.index));
+    nodes.push(codeBlock(m[3].replace(/\n$/, ""), m[2].trim()));
+    from = m.index + m[0].length;
+  }
+  paragraphs(text.slice(from));
+  if (!nodes.length) nodes.push(document.createElement("p"));
+  into.replaceChildren(...nodes);
+}
+
+// ---- Messages --------------------------------------------------------------------------------------------------------
+
+const byId = new Map();    // A message's id -> its element.
+const byTurn = new Map();  // A turn -> the element of its answer.
+const awaited = new Set(); // Turns of ours that have no end yet.
+const encoder = new TextEncoder();
+const bytes = (text) => encoder.encode(text).length;
+
+const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 120;
+const toEnd = () => { scroll.scrollTop = scroll.scrollHeight; };
+
+function add(kind, text, { id, turn } = {}) {
+  const follow = atEnd() || kind === "user";
+  const element = document.createElement("article"), body = document.createElement("div");
+  element.className = "message";
+  element.dataset.kind = kind;
+  body.className = "body";
+  element.append(body);
+  element.words = "";
+  if (id) { element.dataset.id = id; byId.set(id, element); }
+  if (turn) element.dataset.turn = turn;
+  log.append(element);
+  write(element, text);
+  $("empty").hidden = true;
+  if (follow) toEnd();
+  return element;
+}
+
+// Writes at most once a frame, and less often when there is much to write.
+function write(element, text) {
+  element.words = text;
+  if (element.due) return;
+  element.due = true;
+  const draw = () => {
+    element.due = false;
+    const follow = atEnd();
+    render(element.firstChild, element.words);
+    if (follow) toEnd();
+  };
+  if (!element.firstChild.firstChild) draw();
+  else if (text.length > 20000) setTimeout(draw, 250);
+  else if (document.hidden) setTimeout(draw, 50);
+  else requestAnimationFrame(draw);
+}
+
+function answerOf(turn, kind) {
+  let element = byTurn.get(turn);
+  if (!element) {
+    element = add(kind, "", { turn });
+    byTurn.set(turn, element);
+  }
+  element.dataset.kind = kind;
+  return element;
+}
+
+function shownUser(id, text, turn) {
+  if (byId.has(id)) return;
+  const same = turn && log.querySelector(`.message[data-kind="user"][data-turn="${CSS.escape(turn)}"]`);
+  if (same) return; // The history has it.
+  add("user", text, { id, turn }).classList.toggle("command", text.startsWith("/"));
+}
+
+function showDraft({ turn, attempt, offset, text }) {
+  const known = byTurn.get(turn);
+  if (known && known.ended) return;
+  closeQuestions(turn);
+  const element = answerOf(turn, "draft");
+  if (element.attempt !== attempt) {
+    element.attempt = attempt;
+    element.length = 0;
+    element.broken = false;
+    element.words = "";
+  }
+  if (offset === 0 && bytes(text) >= element.length) {
+    element.length = bytes(text);
+    element.broken = false;
+    write(element, text);
+  } else if (offset === element.length && !element.broken) {
+    element.length += bytes(text);
+    write(element, element.words + text);
+  } else if (offset > element.length) {
+    element.broken = true; // A piece was lost; the reply has it all.
+  }
+  working();
+}
+
+function showReply({ id, turn, text }) {
+  const element = turn ? answerOf(turn, "reply") : add("reply", "", { id });
+  delete element.dataset.interrupted;
+  element.ended = true;
+  if (id) { element.dataset.id = id; byId.set(id, element); }
+  // What was streamed may have more: the words before a tool was used.
+  if (!element.words.trimEnd().endsWith(text.trimEnd()) || !text) write(element, text);
+  endTurn(turn);
+}
+
+function showClosed({ turn, text }) {
+  if (turn) {
+    const known = byTurn.get(turn);
+    if (known && known.ended) return;
+    if (known || text) {
+      const element = answerOf(turn, "draft");
+      if (text && text.length > element.words.length) write(element, text);
+      element.ended = true;
+      element.dataset.interrupted = "true";
+    }
+  }
+  endTurn(turn);
+}
+
+function showQuestion({ id, turn, text, ask }) {
+  if (byId.has(id)) return;
+  const element = add("question", text, { id, turn });
+  element.dataset.ask = ask || "";
+  const choices = document.createElement("div");
+  choices.className = "choices";
+  for (const [decision, label] of [["approve", "Approve"], ["deny", "Deny"]]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = decision;
+    button.textContent = label;
+    button.addEventListener("click", () => decide(element, ask, decision));
+    choices.append(button);
+  }
+  element.append(choices);
+  toEnd();
+  working();
+}
+
+function settle(element, words) {
+  const verdict = document.createElement("span");
+  verdict.className = "verdict";
+  verdict.textContent = words;
+  element.dataset.settled = "true";
+  element.querySelector(".choices")?.replaceChildren(verdict);
+}
+
+function closeQuestions(turn) {
+  if (!turn) return;
+  const open = `.message[data-kind="question"][data-turn="${CSS.escape(turn)}"]:not([data-settled])`;
+  for (const element of log.querySelectorAll(open)) settle(element, "decided");
+}
+
+function endTurn(turn) {
+  if (!turn) return;
+  awaited.delete(turn);
+  closeQuestions(turn);
+  working();
+}
+
+// ---- State -----------------------------------------------------------------------------------------------------------
+
+let state = "offline", queued = 0, idleTimer = 0;
+
+function showState() {
+  const words = { idle: "ready", starting: "starting…", running: "running", stopping: "stopping…", offline: "reconnecting…" };
+  stateLine.dataset.state = state;
+  stateLine.dataset.queued = queued;
+  stateLine.textContent = words[state] + (queued ? ` · ${queued} queued` : "");
+  const busy = state === "starting" || state === "running" || state === "stopping";
+  $("stop").hidden = !busy;
+  $("stop").disabled = state === "stopping";
+  $("queue").hidden = !busy;
+  working();
+  clearTimeout(idleTimer);
+  // Nothing runs, and an answer is missing: it went to an earlier server process. The history has it.
+  if (state === "idle" && unfinished()) idleTimer = setTimeout(() => { if (state === "idle" && unfinished()) recall(); }, 2000);
+}
+
+const liveDraft = () => log.querySelector('.message[data-kind="draft"]:not([data-interrupted])');
+const unfinished = () => liveDraft() || awaited.size > 0;
+
+function working() {
+  const open = log.querySelector('.message[data-kind="question"]:not([data-settled])');
+  const show = (state === "starting" || state === "running") && !liveDraft() && !open;
+  if ($("working").hidden === !show) return;
+  const follow = atEnd();
+  $("working").hidden = !show;
+  if (follow) toEnd();
+}
+
+// ---- The stream ------------------------------------------------------------------------------------------------------
+
+let source, lastId = "", retry = 500, held = null;
+
+const handlers = {
+  state: (frame) => { state = frame.state; queued = frame.queued; showState(); },
+  draft: showDraft,
+  closed: showClosed,
+  message: (frame) => {
+    if (frame.kind === "user") shownUser(frame.id, frame.text, frame.turn);
+    else if (frame.kind === "reply") showReply(frame);
+    else if (frame.kind === "question") showQuestion(frame);
+    else if (!byId.has(frame.id)) add(frame.kind, frame.text, { id: frame.id, turn: frame.turn });
+  },
+};
+
+function listen() {
+  source?.close();
+  source = new EventSource(`/web/stream?session=${session}&last=${encodeURIComponent(lastId)}`);
+  source.addEventListener("hello", (event) => {
+    lastId = event.lastEventId || lastId;
+    retry = 500;
+    bar("");
+    if (!JSON.parse(event.data).resumed) recall();
+  });
+  for (const [name, handle] of Object.entries(handlers)) {
+    source.addEventListener(name, (event) => {
+      lastId = event.lastEventId || lastId;
+      const frame = JSON.parse(event.data);
+      // What comes while the history is being read waits for it; the state does not.
+      if (held && name !== "state") held.push([handle, frame]);
+      else handle(frame);
+    });
+  }
+  source.onerror = () => {
+    state = "offline";
+    showState();
+    if (source.readyState !== EventSource.CLOSED) return; // The browser comes back by itself.
+    setTimeout(listen, retry);
+    retry = Math.min(retry * 2, 10000);
+    letIn();
+  };
+}
+
+// An event stream does not say why it was refused; this does.
+async function letIn() {
+  try {
+    const answer = await fetch(`/web/history?session=${session}`);
+    if (answer.status === 401) bar("Access has ended. Open the address that the server printed when it started.");
+  } catch { /* The server is away; the stream keeps trying. */ }
+}
+
+async function recall() {
+  if (held) return;
+  held = [];
+  let messages = null;
+  while (!messages) {
+    try {
+      const answer = await fetch(`/web/history?session=${session}`);
+      if (answer.status === 401) { letIn(); held = null; return; }
+      if (answer.ok) messages = (await answer.json()).messages;
+    } catch { /* Tried again below. */ }
+    if (!messages) await new Promise((done) => setTimeout(done, 1000));
+  }
+  // Words that the server does not have yet stay.
+  const mine = [...log.querySelectorAll(".message.pending, .message.failed")];
+  log.replaceChildren();
+  byId.clear();
+  byTurn.clear();
+  awaited.clear();
+  for (const { role, turn, text, partial } of messages) {
+    if (role === "user") { add("user", text, { turn }); continue; }
+    const element = answerOf(turn, partial ? "draft" : "reply");
+    if (partial) element.dataset.interrupted = "true";
+    write(element, text);
+  }
+  for (const element of mine) { log.append(element); byId.set(element.dataset.id, element); }
+  $("empty").hidden = log.childElementCount > 0;
+  const waiting = held;
+  held = null;
+  for (const [handle, frame] of waiting) handle(frame);
+  toEnd();
+  showState();
+}
+
+function bar(text) {
+  $("notice-bar").textContent = text;
+  $("notice-bar").hidden = !text;
+}
+
+// ---- Sending ---------------------------------------------------------------------------------------------------------
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// Sends under one id until it is known to be stored: the server takes each id once.
+async function post(body) {
+  let trouble = "";
+  for (let attempt = 0; attempt < 6; attempt += 1) {
+    if (attempt) await pause(Math.min(500 * 2 ** attempt, 5000));
+    try {
+      const answer = await fetch("/web/messages", {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ session, ...body }),
+      });
+      const result = await answer.json().catch(() => ({}));
+      if (answer.ok) return result;
+      trouble = result.error || `the server answered ${answer.status}`;
+      if (answer.status < 500) break;
+    } catch {
+      trouble = "the server cannot be reached";
+    }
+  }
+  throw new Error(trouble);
+}
+
+async function deliver(element, text) {
+  element.classList.add("pending");
+  element.classList.remove("failed");
+  element.querySelector(".trouble")?.remove();
+  try {
+    const { turn } = await post({ id: element.dataset.id, text });
+    element.dataset.turn = turn;
+    // Words are answered by a turn; most commands are not.
+    if (!text.startsWith("/") && !byTurn.get(turn)?.ended) awaited.add(turn);
+  } catch (error) {
+    element.classList.add("failed");
+    const line = document.createElement("div"), again = document.createElement("button");
+    line.className = "trouble";
+    again.type = "button";
+    again.textContent = "Send again";
+    again.addEventListener("click", () => deliver(element, text));
+    line.append(`Not sent: ${error.message}`, again);
+    element.append(line);
+  }
+  element.classList.remove("pending");
+}
+
+function say(text) {
+  const element = add("user", text, { id: randomName() });
+  element.classList.toggle("command", text.startsWith("/"));
+  toEnd();
+  return deliver(element, text);
+}
+
+async function decide(element, ask, decision) {
+  for (const button of element.querySelectorAll(".choices button")) button.disabled = true;
+  try {
+    await post({ id: randomName(), ask, decision });
+    settle(element, decision === "approve" ? "approved" : "denied");
+  } catch (error) {
+    for (const button of element.querySelectorAll(".choices button")) button.disabled = false;
+    bar(`Not sent: ${error.message}`);
+  }
+}
+
+function take(prefix) {
+  const text = input.value.trim();
+  if (!text) return;
+  input.value = "";
+  grow();
+  say(prefix && !text.startsWith("/") ? prefix + text : text);
+  input.focus();
+}
+
+function grow() {
+  input.style.height = "auto";
+  input.style.height = `${input.scrollHeight + 2}px`;
+}
+
+$("composer").addEventListener("submit", (event) => { event.preventDefault(); take(""); });
+$("queue").addEventListener("click", () => take("/queue "));
+$("stop").addEventListener("click", () => say("/stop"));
+$("new").addEventListener("click", () => say("/new"));
+input.addEventListener("input", grow);
+input.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    take("");
+  }
+});
+
+listen();
