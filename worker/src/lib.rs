@@ -1,1 +1,55 @@
-//! placeholder
+//! The worker: runs turns. It holds nothing that matters: the right to a turn is a lease that the scheduler writes, the
+//! conversation is a stream, and what a turn says goes through the log. Any worker can go on where another one stopped.
+//!
+//! `runner` takes orders, claims them, beats, and passes controls on; `turn` is one attempt from claim to report; `models` and
+//! `tools` are what it works with.
+
+mod activity;
+mod fence;
+mod http;
+mod metrics;
+pub mod models;
+mod runner;
+mod shared;
+mod text;
+mod tools;
+mod transcript;
+mod turn;
+
+use std::sync::Arc;
+
+use node::Node;
+use proto::member::{Member, Role};
+use tokio_util::sync::CancellationToken;
+
+use self::models::Model;
+use self::runner::Runner;
+use self::shared::Shared;
+
+/// Runs a worker with the model that the settings choose, until the node is told to stop and its turns have ended or are given
+/// back.
+///
+/// # Errors
+/// When the settings are wrong or the worker cannot start.
+pub async fn run(node: Node) -> anyhow::Result<()> {
+    let model = models::choose(&node.settings.model)?;
+    run_with(node, model).await
+}
+
+/// The same with a model of the caller's.
+///
+/// # Errors
+/// When the settings are wrong or the worker cannot start.
+pub async fn run_with(node: Node, model: Arc<dyn Model>) -> anyhow::Result<()> {
+    let slot = Some(node.settings.worker.slot.clone()).filter(|slot| !slot.is_empty());
+    let member = Member { role: Role::Worker, id: node.id, slot };
+    // The worker counts as alive until its turns are given back: withdrawing earlier would have them taken away.
+    let done = CancellationToken::new();
+    let bus = node.bus.clone();
+    let shared = Arc::new(Shared::new(node, model)?);
+    let announcing = tokio::spawn(node::members::announce(bus, member, done.clone()));
+    let outcome = Runner::new(shared).run().await;
+    done.cancel();
+    announcing.await?;
+    outcome
+}

@@ -218,6 +218,8 @@ pub struct Worker {
     pub drain: Span,
     /// After how long a terminal command is stopped.
     pub tool_timeout: Span,
+    /// Whether `web_fetch` may reach this machine and private networks.
+    pub fetch_private: bool,
     /// The place the process runs in (a pod's name): a new process in the same slot proves that the one before is dead.
     pub slot: String,
 }
@@ -230,6 +232,7 @@ impl Default for Worker {
             workspace: PathBuf::from(".talaria/workspace"),
             drain: Span::seconds(10),
             tool_timeout: Span::seconds(600),
+            fetch_private: false,
             slot: String::new(),
         }
     }

@@ -1,0 +1,46 @@
+//! What all turns of a worker share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use node::Node;
+use node::clock::Clock;
+
+use crate::metrics::Metrics;
+use crate::models::Model;
+use crate::tools::Toolbox;
+use crate::transcript::Shelf;
+
+/// The worker.
+pub(crate) struct Shared {
+    /// The process.
+    pub(crate) node: Node,
+    /// Who answers.
+    pub(crate) model: Arc<dyn Model>,
+    /// What it may do.
+    pub(crate) tools: Toolbox,
+    /// Conversations of recent turns.
+    pub(crate) shelf: Shelf,
+    /// What is counted.
+    pub(crate) metrics: Metrics,
+    /// The clock of all rights.
+    pub(crate) clock: Clock,
+}
+
+impl Shared {
+    /// Puts the parts together.
+    ///
+    /// # Errors
+    /// When the workspace cannot be used.
+    pub(crate) fn new(node: Node, model: Arc<dyn Model>) -> anyhow::Result<Self> {
+        let tools = Toolbox::new(&node.settings.worker)?;
+        let metrics = Metrics::register(&node.metrics, &tools.names())?;
+        Ok(Self { node, model, tools, shelf: Shelf::new(), metrics, clock: Clock::start() })
+    }
+
+    /// How long a right lasts after the last confirmed sign of life was sent: less than the scheduler waits before it gives the turn
+    /// to another, so that two never run at once; and more than a scheduler's fail-over takes.
+    pub(crate) fn right_lasts(&self) -> Duration {
+        self.node.settings.scheduler.lease_ttl.get().mul_f64(0.8)
+    }
+}

@@ -1,0 +1,171 @@
+//! The stored conversation of a running turn. Each append expects the last sequence that we know, so that whoever comes second is
+//! refused; and an append whose answer was lost is read back before anything else happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use node::bus::{Bus, ReadError, Write, WriteError};
+use proto::codec;
+use proto::id::{ConversationId, ProcessId};
+use proto::lease::{Lease, Phase};
+use proto::subject;
+use proto::topology::{LEASES, TRANSCRIPT};
+use proto::transcript::{Body, Entry};
+use proto::turn::TurnRef;
+
+use super::load;
+use crate::fence::{Fence, Lost};
+
+/// The first and the longest pause between two tries.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
+
+/// An append that did not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AppendError {
+    /// The turn is no longer ours.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// A straggler wrote first; what it wrote is part of the log now.
+    #[error("someone else wrote first")]
+    Overtaken,
+    /// The broker does not take anything so large.
+    #[error("too large to be stored")]
+    TooLarge,
+}
+
+/// The conversation.
+pub(crate) struct Log {
+    bus: Bus,
+    fence: Fence,
+    of: TurnRef,
+    worker: ProcessId,
+    subject: String,
+    last: u64,
+    entries: Vec<Arc<Entry>>,
+}
+
+impl Log {
+    /// The conversation as it is known: its entries, and the sequence of the last one.
+    pub(crate) fn known(
+        bus: &Bus,
+        fence: &Fence,
+        (of, worker): (TurnRef, ProcessId),
+        conversation: ConversationId,
+        (last, entries): (u64, Vec<Arc<Entry>>),
+    ) -> Self {
+        let subject = subject::transcript(of.sid, conversation);
+        Self { bus: bus.clone(), fence: fence.clone(), of, worker, subject, last, entries }
+    }
+
+    /// The entries, oldest first.
+    pub(crate) fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// The sequence of the last entry, and all of them, to be kept.
+    pub(crate) fn into_parts(self) -> (u64, Vec<Arc<Entry>>) {
+        (self.last, self.entries)
+    }
+
+    /// Appends an entry.
+    ///
+    /// # Errors
+    /// When the turn is lost, when someone else wrote first, or when the entry is too large.
+    pub(crate) async fn append(&mut self, body: Body) -> Result<(), AppendError> {
+        let entry = Arc::new(Entry { turn: self.of.turn, attempt: self.of.attempt, body });
+        let payload: bytes::Bytes = codec::encode(&*entry).into();
+        let mut pause = PAUSE.0;
+        loop {
+            self.fence.check()?;
+            let write = Write { expect: Some(self.last), ..Write::default() };
+            match self.bus.write(self.subject.clone(), payload.clone(), write).await {
+                Ok(written) => {
+                    self.last = written.sequence;
+                    self.entries.push(entry);
+                    return Ok(());
+                }
+                Err(WriteError::TooLarge) => return Err(AppendError::TooLarge),
+                Err(error @ (WriteError::Refused | WriteError::Unknown)) => {
+                    tracing::debug!(%error, "an append is read back");
+                }
+            }
+            let before = self.entries.len();
+            self.catch_up().await?;
+            let came = &self.entries[before..];
+            let stored = came.first() == Some(&entry);
+            let foreign = came.iter().any(|other| !self.is_ours(other));
+            if foreign && !self.is_rightful().await? {
+                self.fence.lose();
+                return Err(Lost.into());
+            }
+            match (stored, foreign) {
+                (true, _) => return Ok(()),
+                (false, true) => return Err(AppendError::Overtaken),
+                // Nothing came: either it was not stored, or the replica that answered is a moment behind.
+                (false, false) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    /// Reads what was written since the last known entry.
+    ///
+    /// # Errors
+    /// When the turn is lost before the broker answers.
+    pub(crate) async fn catch_up(&mut self) -> Result<(), Lost> {
+        let found =
+            patiently(&self.fence, || load::after(&self.bus, TRANSCRIPT, &self.subject, self.last))
+                .await?;
+        for (sequence, payload) in found {
+            self.last = sequence;
+            match codec::decode(&payload) {
+                Ok(entry) => self.entries.push(Arc::new(entry)),
+                Err(error) => tracing::error!(%error, sequence, "an unreadable entry is left out"),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_ours(&self, entry: &Entry) -> bool {
+        (entry.turn, entry.attempt) == (self.of.turn, self.of.attempt)
+    }
+
+    async fn is_rightful(&self) -> Result<bool, Lost> {
+        patiently(&self.fence, || rightful(&self.bus, self.of, self.worker)).await
+    }
+}
+
+/// Whether the session's lease says that this worker runs this turn: the last word, for the rare case that someone else was
+/// found to have written. Turn ids alone cannot tell who is newer, because a queued message may start after a later one.
+///
+/// # Errors
+/// When the broker does not answer.
+pub(crate) async fn rightful(bus: &Bus, of: TurnRef, worker: ProcessId) -> Result<bool, ReadError> {
+    let key = subject::lease_key(bus.partition_of(of.sid), of.sid);
+    let stored = bus.last(&format!("KV_{LEASES}"), &subject::bucket_subject(LEASES, &key)).await?;
+    let lease = stored.filter(|stored| stored.is_value());
+    let lease = lease.and_then(|stored| codec::decode::<Lease>(&stored.payload).ok());
+    Ok(lease.is_some_and(|lease| match lease.phase {
+        Phase::Running { turn, worker: holder } | Phase::Stopping { turn, worker: holder, .. } => {
+            (turn.id, turn.attempt, holder) == (of.turn, of.attempt, worker)
+        }
+        Phase::Idle | Phase::Starting { .. } => false,
+    }))
+}
+
+/// Reads until there is an answer or the right is gone.
+pub(crate) async fn patiently<T, F: Future<Output = Result<T, ReadError>>>(
+    fence: &Fence,
+    mut read: impl FnMut() -> F,
+) -> Result<T, Lost> {
+    let mut pause = PAUSE.0;
+    loop {
+        fence.check()?;
+        match read().await {
+            Ok(found) => return Ok(found),
+            Err(error) => tracing::debug!(%error, "reading again"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE.1);
+    }
+}

@@ -1,0 +1,19 @@
+//! The conversation: as it is stored, as it is kept in memory between turns, and as a model sees it.
+
+mod load;
+mod log;
+mod opening;
+mod render;
+mod shelf;
+
+pub(crate) use self::log::{AppendError, Log, patiently, rightful};
+pub(crate) use self::opening::{Beginning, next_piece, own_part};
+pub(crate) use self::render::messages;
+pub(crate) use self::shelf::{Kept, Shelf};
+
+/// The result of a call whose worker was lost.
+pub(crate) const OUTCOME_UNKNOWN: &str = "[outcome unknown: the process that ran this was lost, so it may or may not have \
+                                          happened; check before doing it again]";
+
+#[cfg(test)]
+pub(crate) use self::opening::tests;

@@ -1,0 +1,148 @@
+//! The agent loop: ask the model, do what it wants, ask again, until it is done, stopped, or out of steps.
+
+use proto::id::Seq;
+use proto::transcript::{Body, ToolCall};
+use proto::turn::Usage;
+
+use super::model_call::Called;
+use super::prepare::Seat;
+use super::spoken::{Spoken, Stage};
+use super::{Ending, Halt, Stop, Turn, prompt};
+use crate::models::{Answer, Calls};
+use crate::transcript::Log;
+
+/// A turn in its loop.
+pub(super) struct Agent<'a> {
+    pub(super) turn: &'a Turn,
+    pub(super) seat: Seat,
+    pub(super) stage: Stage,
+    pub(super) log: Log,
+    pub(super) spoken: Spoken,
+    /// The hints that the model has seen.
+    pub(super) steered: Vec<Seq>,
+    /// The hints that are in the conversation.
+    pub(super) taken: Vec<Seq>,
+    pub(super) usage: Usage,
+    /// Model calls so far.
+    pub(super) iteration: u32,
+    /// Questions to people so far, in this attempt.
+    pub(super) asks: u32,
+}
+
+impl Agent<'_> {
+    /// Runs the loop to its end.
+    pub(super) async fn run(&mut self) -> Result<Ending, Halt> {
+        if self.is_answered() {
+            return Ok(Ending::Completed);
+        }
+        loop {
+            if let Some(stop) = self.turn.stopped() {
+                return Ok(Ending::Stopped(stop));
+            }
+            self.take_steers().await?;
+            let limit = self.turn.shared.node.settings.agent.max_iterations;
+            let calls = if self.iteration < limit { Calls::Allowed } else { Calls::Forbidden };
+            self.iteration += 1;
+            self.turn.tracker.iteration(self.iteration);
+            let mut answer = match Box::pin(self.call_model(calls)).await? {
+                Called::Answered(answer) => answer,
+                Called::Stopped(stop) => return self.cut_off(stop).await,
+                Called::Failed(error) => {
+                    self.store_partial().await?;
+                    return Ok(Ending::Failed(error.for_people()));
+                }
+            };
+            self.steered.clone_from(&self.taken);
+            name_apart(&mut answer.calls, self.iteration);
+            if calls == Calls::Forbidden {
+                answer.calls.clear();
+            }
+            self.store_answer(&answer).await?;
+            if answer.calls.is_empty() {
+                return Ok(Ending::Completed);
+            }
+            Box::pin(self.run_calls(answer.calls)).await?;
+        }
+    }
+
+    /// Whether an earlier attempt got the whole answer, and only its report is missing.
+    fn is_answered(&self) -> bool {
+        let is_mark = |body: &Body| matches!(body, Body::Resumed);
+        let last = self.log.entries().iter().rev().find(|entry| !is_mark(&entry.body));
+        last.is_some_and(|entry| {
+            entry.turn == self.turn.order.of.turn
+                && matches!(&entry.body, Body::Assistant { calls, partial: false, .. } if calls.is_empty())
+        }) && self.iteration > 0
+    }
+
+    /// Puts the hints that came into the conversation.
+    async fn take_steers(&mut self) -> Result<(), Halt> {
+        let came: Vec<Seq> = {
+            let wishes = self.turn.wishes.borrow();
+            let new = |seq: &&Seq| !self.taken.contains(seq);
+            wishes.steers().iter().filter(new).copied().collect()
+        };
+        for seq in came {
+            if let Some(event) = self.turn.input(seq).await? {
+                let text = prompt::words(&event);
+                self.log.append(Body::User { inputs: vec![seq], text }).await?;
+                self.taken.push(seq);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what the model had said when it was stopped.
+    async fn cut_off(&mut self, stop: Stop) -> Result<Ending, Halt> {
+        match stop {
+            Stop::Interrupt(_) => self.store_partial().await?,
+            // The next attempt asks again.
+            Stop::HandBack => self.spoken.take_back(),
+        }
+        Ok(Ending::Stopped(stop))
+    }
+
+    /// Stores words that were cut off, if there are any.
+    async fn store_partial(&mut self) -> Result<(), Halt> {
+        let text = self.spoken.segment().to_owned();
+        if !text.is_empty() {
+            // The model has begun to answer with these hints before it.
+            self.steered.clone_from(&self.taken);
+            self.log.append(Body::Assistant { text, calls: Vec::new(), partial: true }).await?;
+        }
+        Ok(())
+    }
+
+    async fn store_answer(&mut self, answer: &Answer) -> Result<(), Halt> {
+        let text = self.spoken.segment().to_owned();
+        let calls = answer.calls.clone();
+        self.log.append(Body::Assistant { text, calls, partial: false }).await?;
+        Ok(())
+    }
+}
+
+/// Gives every call of an answer an id of its own: strict providers refuse two of one name.
+fn name_apart(calls: &mut [ToolCall], iteration: u32) {
+    for at in 0..calls.len() {
+        let (before, rest) = calls.split_at_mut(at);
+        let call = &mut rest[0];
+        if call.id.is_empty() || before.iter().any(|other| other.id == call.id) {
+            call.id = format!("call_{iteration}_{at}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_calls_of_an_answer_have_one_id() {
+        let call =
+            |id: &str| ToolCall { id: id.into(), name: "t".into(), arguments: String::new() };
+        let mut calls = [call("a"), call("a"), call(""), call("b")];
+        name_apart(&mut calls, 3);
+        let ids: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids, ["a", "call_3_1", "call_3_2", "b"]);
+    }
+}

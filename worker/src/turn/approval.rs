@@ -1,0 +1,101 @@
+//! Asking a person before something dangerous is done. No answer means no.
+
+use proto::activity::State;
+use proto::id::AskId;
+use proto::turn::{Decision, News};
+
+use super::agent::Agent;
+use super::{Halt, Stop};
+use crate::tools::danger::Danger;
+
+/// The most of a command that is shown.
+const COMMAND_BYTES_MAX: usize = 1500;
+
+/// What came of the question.
+pub(super) enum Verdict {
+    /// Go ahead.
+    Approved,
+    /// No; the words are for the model.
+    Refused(String),
+    /// The turn ends first.
+    Stopped(Stop),
+}
+
+enum Heard {
+    Decision(Decision),
+    Stop(Stop),
+    Nothing,
+}
+
+impl Agent<'_> {
+    /// Asks, and waits for the decision, the end of the turn, or the time limit.
+    pub(super) async fn ask_approval(
+        &mut self,
+        command: &str,
+        danger: &Danger,
+    ) -> Result<Verdict, Halt> {
+        let turn = self.turn;
+        self.asks += 1;
+        let of = turn.order.of;
+        let ask = AskId { turn: of.turn, attempt: of.attempt, number: self.asks };
+        turn.shared.metrics.asks.inc();
+        turn.fence.check()?;
+        // Before it is asked, so that no plain message interrupts a turn that waits for its answer.
+        turn.tracker.enter(State::WaitingForHuman, command);
+        let text = question(command, danger);
+        turn.report(News::Asked { ask, text }, &format!("asked-{}", self.asks)).await?;
+        let heard = self.decision(ask).await;
+        turn.fence.check()?;
+        turn.tracker.enter(State::Preparing, "");
+        if !matches!(heard, Heard::Decision(_)) {
+            let what = format!("ask-closed-{}", self.asks);
+            turn.report(News::AskClosed { ask }, &what).await?;
+        }
+        Ok(match heard {
+            Heard::Decision(Decision::Approved) => Verdict::Approved,
+            Heard::Decision(Decision::Denied { reason }) => {
+                let reason = reason.map(|words| format!(" They said: {words}")).unwrap_or_default();
+                Verdict::Refused(refusal(&format!("A person refused this.{reason}")))
+            }
+            Heard::Stop(stop) => Verdict::Stopped(stop),
+            Heard::Nothing => Verdict::Refused(refusal("No one allowed this in time.")),
+        })
+    }
+
+    async fn decision(&self, ask: AskId) -> Heard {
+        let mut wishes = self.turn.wishes.clone();
+        let decided = wishes.wait_for(|now| now.answer(ask).is_some() || now.stopped().is_some());
+        let limit = self.turn.shared.node.settings.agent.approval_timeout.limit();
+        let limited = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            now = decided => match now.as_deref() {
+                Ok(now) => match (now.answer(ask), now.stopped()) {
+                    // A stop that came with the answer is seen at the next step.
+                    (Some(decision), _) => Heard::Decision(decision.clone()),
+                    (None, Some(stop)) => Heard::Stop(stop),
+                    (None, None) => Heard::Nothing,
+                },
+                Err(_) => Heard::Stop(Stop::HandBack),
+            },
+            () = limited => Heard::Nothing,
+        }
+    }
+}
+
+fn question(command: &str, danger: &Danger) -> String {
+    let command = crate::text::shorten(command.to_owned(), COMMAND_BYTES_MAX);
+    let why = danger.why;
+    format!("May I run this? It {why}.\n\n```\n{command}\n```\n\nReply /approve or /deny.")
+}
+
+fn refusal(why: &str) -> String {
+    format!(
+        "[not run] {why} Do not try this again, and do not try to reach the same in another way. Go on without it, or ask the \
+         person what to do instead."
+    )
+}

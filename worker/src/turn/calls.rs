@@ -1,0 +1,143 @@
+//! The tool calls of one answer: run, bounded, and each given exactly one result, whatever happens.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use proto::transcript::{Body, CallStatus, ToolCall};
+use serde_json::Value;
+use tracing::Instrument;
+
+use super::agent::Agent;
+use super::approval::Verdict;
+use super::{Halt, Stop, Turn};
+use crate::tools::{Effort, Output, Tool};
+
+/// Said to the model that goes on with the turn elsewhere.
+const AGAIN: &str = "[the process that ran this was stopped; call it again if it is still needed]";
+
+/// A call that can be run.
+struct Ready {
+    tool: Arc<dyn Tool>,
+    name: &'static str,
+    arguments: Value,
+}
+
+impl Agent<'_> {
+    /// Runs the calls and stores their results, in order.
+    pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<(), Halt> {
+        let ready: Vec<Result<Ready, Output>> =
+            calls.iter().map(|call| self.turn.ready(call)).collect();
+        let is_harmless = |ready: &Result<Ready, Output>| {
+            ready.as_ref().map_or(true, |ready| ready.tool.is_read_only())
+        };
+        if calls.len() > 1 && ready.iter().all(is_harmless) {
+            return self.run_together(calls, ready).await;
+        }
+        for (call, ready) in calls.into_iter().zip(ready) {
+            let output = match self.turn.stopped() {
+                Some(stop) => skipped(stop),
+                None => self.run_one(ready).await?,
+            };
+            self.store_result(call, output).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs calls that change nothing at the same time.
+    async fn run_together(
+        &mut self,
+        calls: Vec<ToolCall>,
+        ready: Vec<Result<Ready, Output>>,
+    ) -> Result<(), Halt> {
+        let turn = self.turn;
+        turn.fence.check()?;
+        let names = calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", ");
+        let limits = ready.iter().flatten().map(|ready| ready.tool.limit(&ready.arguments));
+        turn.tracker.tool(&calls[0].name, &names, limits.flatten().max());
+        let runs = ready.into_iter().map(|ready| async {
+            match ready {
+                Ok(ready) => turn.execute(ready).await,
+                Err(output) => output,
+            }
+        });
+        let outputs = join_all(runs).await;
+        for (call, output) in calls.into_iter().zip(outputs) {
+            self.store_result(call, output).await?;
+        }
+        Ok(())
+    }
+
+    async fn run_one(&mut self, ready: Result<Ready, Output>) -> Result<Output, Halt> {
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(output) => return Ok(output),
+        };
+        let summary = ready.tool.summary(&ready.arguments);
+        if let Some(danger) = ready.tool.danger(&ready.arguments) {
+            match Box::pin(self.ask_approval(&summary, &danger)).await? {
+                Verdict::Approved => {}
+                Verdict::Refused(why) => return Ok(Output::new(CallStatus::Skipped, why)),
+                Verdict::Stopped(stop) => return Ok(skipped(stop)),
+            }
+        }
+        self.turn.fence.check()?;
+        let limit = ready.tool.limit(&ready.arguments);
+        self.turn.tracker.tool(ready.name, &summary, limit);
+        let output = self.turn.execute(ready).await;
+        self.turn.tracker.touch();
+        Ok(output)
+    }
+
+    async fn store_result(&mut self, call: ToolCall, output: Output) -> Result<(), Halt> {
+        let Output { status, mut text } = output;
+        if status == CallStatus::Interrupted && self.turn.stopped() == Some(Stop::HandBack) {
+            text = format!("{text} {AGAIN}");
+        }
+        self.log.append(Body::Result { call: call.id, output: text, status }).await?;
+        Ok(())
+    }
+}
+
+impl Turn {
+    /// Finds the tool and reads the arguments; the error is for the model.
+    fn ready(&self, call: &ToolCall) -> Result<Ready, Output> {
+        let tools = &self.shared.tools;
+        let Some((name, tool)) = tools.find(&call.name) else {
+            let names = tools.names().join(", ");
+            let why = format!("there is no tool {:?}; there are {names}", call.name);
+            return Err(Output::failed(why));
+        };
+        let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+        match serde_json::from_str(text) {
+            Ok(arguments) => Ok(Ready { tool, name, arguments }),
+            Err(error) => Err(Output::failed(format_args!("the arguments are not JSON: {error}"))),
+        }
+    }
+
+    async fn execute(&self, ready: Ready) -> Output {
+        let Ready { tool, name, arguments } = ready;
+        let span = tracing::info_span!("tool", name);
+        let effort = Effort { cut: self.cut.clone(), tracker: self.tracker.clone() };
+        let started = Instant::now();
+        let run = AssertUnwindSafe(tool.run(&arguments, &effort)).catch_unwind();
+        let output = run.instrument(span).await.unwrap_or_else(|_| {
+            tracing::error!(tool = name, "a tool panicked");
+            Output::failed("the tool broke down; whether it did anything is not known")
+        });
+        let seconds = started.elapsed().as_secs_f64();
+        self.shared.metrics.tool.with_label_values(&[name]).observe(seconds);
+        output
+    }
+}
+
+/// The result of a call that was never started.
+fn skipped(stop: Stop) -> Output {
+    let why = match stop {
+        Stop::Interrupt(_) => "[not run: the turn was interrupted]".to_owned(),
+        Stop::HandBack => format!("[not run] {AGAIN}"),
+    };
+    Output::new(CallStatus::Skipped, why)
+}

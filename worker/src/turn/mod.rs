@@ -1,0 +1,189 @@
+//! One attempt at a turn, from the granted claim to the report.
+
+mod agent;
+mod approval;
+mod calls;
+mod model_call;
+mod prepare;
+mod prompt;
+mod report;
+mod spoken;
+mod wishes;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use proto::id::Partition;
+use proto::turn::{News, Outcome, TurnKind, TurnOrder, Usage};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::agent::Agent;
+pub(crate) use self::wishes::{Stop, Wishes};
+use crate::activity::Tracker;
+use crate::fence::{Fence, Lost};
+use crate::metrics::Ended;
+use crate::shared::Shared;
+use crate::transcript::AppendError;
+
+const FRESH: &str = "A fresh conversation begins. What was said before is set aside.";
+const BROKEN: &str = "Something went wrong inside me, so I had to stop. Whoever runs this system finds more in the log. Please \
+                      try again.";
+const TOO_LARGE: &str =
+    "This is too large for me to store, so I had to stop. Send it in smaller parts.";
+
+/// One attempt at a turn.
+pub(crate) struct Turn {
+    /// What the worker's turns share.
+    pub(crate) shared: Arc<Shared>,
+    /// What was ordered.
+    pub(crate) order: TurnOrder,
+    /// The right to run it.
+    pub(crate) fence: Fence,
+    /// What others want of it.
+    pub(crate) wishes: watch::Receiver<Wishes>,
+    /// When to stop whatever is in flight.
+    pub(crate) cut: CancellationToken,
+    /// Where progress is noted.
+    pub(crate) tracker: Tracker,
+}
+
+/// How the turn came to an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Ending {
+    /// With an answer.
+    Completed,
+    /// Because of a wish.
+    Stopped(Stop),
+    /// With an error; the words are for the person.
+    Failed(String),
+}
+
+/// Why a step did not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Halt {
+    Lost,
+    TooLarge,
+}
+
+impl From<Lost> for Halt {
+    fn from(_: Lost) -> Self {
+        Self::Lost
+    }
+}
+
+impl From<AppendError> for Halt {
+    fn from(error: AppendError) -> Self {
+        match error {
+            // After our first entry no one else may write; if someone did, the turn is theirs.
+            AppendError::Lost(_) | AppendError::Overtaken => Self::Lost,
+            AppendError::TooLarge => Self::TooLarge,
+        }
+    }
+}
+
+/// What the report says beside the ending.
+#[derive(Debug, Default)]
+struct Summary {
+    reply: String,
+    steered: Vec<proto::id::Seq>,
+    usage: Usage,
+}
+
+impl Turn {
+    /// Runs the attempt to its end. When the right to it is lost, everything that it has in flight is dropped on the spot.
+    pub(crate) async fn run(self) -> Ended {
+        let ended = tokio::select! {
+            biased;
+            () = self.fence.lost() => Err(Lost),
+            ended = self.to_the_end() => ended,
+        };
+        let how = ended.unwrap_or(Ended::Lost);
+        self.shared.metrics.ended(how);
+        tracing::info!(outcome = how.label(), "turn ended");
+        how
+    }
+
+    async fn to_the_end(&self) -> Result<Ended, Lost> {
+        // A turn that panics must not take the worker along, and its person must not wait for nothing.
+        let body = AssertUnwindSafe(Box::pin(self.body())).catch_unwind().await;
+        let (ending, result) = match body {
+            Ok(Ok(done)) => done,
+            Ok(Err(Halt::Lost)) => {
+                self.fence.lose();
+                return Err(Lost);
+            }
+            Ok(Err(Halt::TooLarge)) => (Ending::Failed(TOO_LARGE.into()), Summary::default()),
+            Err(_) => {
+                tracing::error!("a turn panicked");
+                (Ending::Failed(BROKEN.into()), Summary::default())
+            }
+        };
+        self.conclude(ending, result).await
+    }
+
+    async fn body(&self) -> Result<(Ending, Summary), Halt> {
+        if let Some(stop) = self.stopped() {
+            return Ok((Ending::Stopped(stop), Summary::default()));
+        }
+        if self.order.kind == TurnKind::Reset {
+            prepare::begin_afresh(self).await?;
+            let result = Summary { reply: FRESH.into(), ..Summary::default() };
+            return Ok((Ending::Completed, result));
+        }
+        let mut agent = match prepare::agent(self).await? {
+            Ok(agent) => agent,
+            Err(ending) => return Ok((ending, Summary::default())),
+        };
+        let ending = agent.run().await?;
+        Ok((ending, agent.put_away()))
+    }
+
+    async fn conclude(&self, ending: Ending, result: Summary) -> Result<Ended, Lost> {
+        let Summary { mut reply, steered, usage } = result;
+        let (outcome, ended) = match ending {
+            Ending::Completed => (Outcome::Completed, Ended::Completed),
+            Ending::Stopped(Stop::Interrupt(_)) => (Outcome::Interrupted, Ended::Interrupted),
+            Ending::Stopped(Stop::HandBack) => {
+                self.report(News::HandedBack, "handed-back").await?;
+                return Ok(Ended::HandedBack);
+            }
+            Ending::Failed(words) => {
+                if !reply.is_empty() {
+                    reply += "\n\n";
+                }
+                reply += &words;
+                (Outcome::Failed, Ended::Failed)
+            }
+        };
+        // A byte of text can become six of JSON; a reply that long is not for reading anyway.
+        let reply = crate::text::shorten(reply, self.shared.node.bus.payload_limit() / 2);
+        let news = News::Finished { outcome, reply, steered, usage };
+        self.report(news, "finished").await?;
+        Ok(ended)
+    }
+
+    /// Whether the turn should end, and why.
+    fn stopped(&self) -> Option<Stop> {
+        self.wishes.borrow().stopped()
+    }
+
+    /// The partition that decides for the session.
+    fn partition(&self) -> Partition {
+        self.shared.node.bus.partition_of(self.order.of.sid)
+    }
+}
+
+impl Agent<'_> {
+    /// Keeps the conversation for the session's next turn, and returns what the report says.
+    fn put_away(self) -> Summary {
+        let sid = self.turn.order.of.sid;
+        let Self { turn, log, seat, spoken, steered, usage, .. } = self;
+        let (last, entries) = log.into_parts();
+        if turn.fence.check().is_ok() {
+            turn.shared.shelf.put(sid, seat.keep(last, entries));
+        }
+        Summary { reply: spoken.text().to_owned(), steered, usage }
+    }
+}

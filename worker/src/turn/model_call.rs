@@ -1,0 +1,160 @@
+//! One model call: streamed to the person as it comes, cancelled by dropping it, tried again where that can help.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use proto::activity::State;
+use proto::subject;
+use tracing::Instrument;
+
+use super::agent::Agent;
+use super::spoken::{Spoken, Stage};
+use super::{Halt, Stop, Turn};
+use crate::fence::Lost;
+use crate::models::{Answer, Calls, Message, ModelError, Request, Sign, Words};
+use crate::transcript::messages;
+
+/// How often a call is tried before its error is told.
+const TRIES_MAX: u32 = 5;
+/// The longest pause that a provider may ask for; beyond it the person is told at once.
+const PAUSE_MAX: Duration = Duration::from_secs(300);
+/// What the model is told when it may make no more calls.
+const SUM_UP: &str = "[You have used all your steps for this turn. Without calling tools, say briefly what was done and what \
+                      is left to do.]";
+
+/// How a call went.
+pub(super) enum Called {
+    /// The model answered.
+    Answered(Answer),
+    /// It was stopped.
+    Stopped(Stop),
+    /// It failed, for good.
+    Failed(ModelError),
+}
+
+/// What a streaming call came to.
+enum Streamed {
+    Done(Result<Answer, ModelError>),
+    Cut,
+}
+
+impl Agent<'_> {
+    /// Asks the model, as often as is sensible.
+    pub(super) async fn call_model(&mut self, calls: Calls) -> Result<Called, Halt> {
+        for tries in 0.. {
+            self.spoken.begin();
+            let error = match self.try_call(calls, tries).await? {
+                Streamed::Cut => return Ok(Called::Stopped(self.why_cut())),
+                Streamed::Done(Ok(answer)) => return Ok(Called::Answered(answer)),
+                Streamed::Done(Err(error)) => error,
+            };
+            self.turn.shared.metrics.model_errors.with_label_values(&[error.label()]).inc();
+            tracing::warn!(%error, tries, "a model call failed");
+            let pause = error.pause(tries).filter(|pause| *pause <= PAUSE_MAX);
+            let Some(pause) = pause.filter(|_| tries + 1 < TRIES_MAX) else {
+                return Ok(Called::Failed(error));
+            };
+            self.spoken.take_back();
+            self.turn.tracker.enter(State::WaitingForQuota, &error.to_string());
+            tokio::select! {
+                () = self.turn.cut.cancelled() => return Ok(Called::Stopped(self.why_cut())),
+                () = tokio::time::sleep(pause) => {}
+            }
+            if let Some(stop) = self.turn.stopped() {
+                return Ok(Called::Stopped(stop));
+            }
+        }
+        unreachable!("the last try returns")
+    }
+
+    fn why_cut(&self) -> Stop {
+        self.turn.stopped().unwrap_or(Stop::HandBack)
+    }
+
+    async fn try_call(&mut self, calls: Calls, tries: u32) -> Result<Streamed, Halt> {
+        let span = tracing::info_span!("model_call", iteration = self.iteration, tries);
+        let started = Instant::now();
+        self.turn.fence.check()?;
+        self.turn.tracker.enter(State::WaitingForModel, "");
+        let streamed = self.stream(calls, started).instrument(span).await?;
+        self.turn.shared.metrics.model_call.observe(started.elapsed().as_secs_f64());
+        self.turn.fence.check()?;
+        let Streamed::Done(Ok(answer)) = streamed else { return Ok(streamed) };
+        self.turn.tracker.touch();
+        self.usage.input += answer.usage.input;
+        self.usage.output += answer.usage.output;
+        let tokens = &self.turn.shared.metrics.tokens;
+        tokens.with_label_values(&["input"]).inc_by(answer.usage.input);
+        tokens.with_label_values(&["output"]).inc_by(answer.usage.output);
+        // A model that does not stream says everything at the end.
+        let rest = answer.text.strip_prefix(self.spoken.segment()).unwrap_or_default().to_owned();
+        self.spoken.push(&rest);
+        show(self.turn, &self.stage, &mut self.spoken).await?;
+        if self.spoken.segment().is_empty() && answer.calls.is_empty() {
+            return Ok(Streamed::Done(Err(ModelError::Empty)));
+        }
+        Ok(Streamed::Done(Ok(answer)))
+    }
+
+    /// Runs the call and passes its words on. The call is part of this future, so that dropping either ends both.
+    async fn stream(&mut self, calls: Calls, started: Instant) -> Result<Streamed, Lost> {
+        let turn = self.turn;
+        let mut first = Some(started);
+        let (words, mut signs) = Words::channel();
+        let mut messages = messages(self.log.entries());
+        if calls == Calls::Forbidden {
+            messages.push(Message::User(SUM_UP));
+        }
+        let request = Request {
+            messages,
+            tools: turn.shared.tools.specs(),
+            calls,
+            max_tokens: turn.shared.node.settings.model.max_tokens,
+        };
+        let mut call: BoxFuture<'_, _> = turn.shared.model.call(request, words);
+        let streamed = loop {
+            tokio::select! {
+                biased;
+                () = turn.cut.cancelled() => break Streamed::Cut,
+                Some(sign) = signs.recv() => hear(turn, &mut self.spoken, &mut first, sign),
+                outcome = &mut call => break Streamed::Done(outcome),
+                () = self.spoken.due(), if turn.shared.node.bus.is_connected() => {
+                    show(turn, &self.stage, &mut self.spoken).await?;
+                }
+            }
+        };
+        drop(call);
+        while let Ok(sign) = signs.try_recv() {
+            hear(turn, &mut self.spoken, &mut first, sign);
+        }
+        Ok(streamed)
+    }
+}
+
+/// Shows what has not been shown. While the broker is away it is kept, to be shown later.
+async fn show(turn: &Turn, stage: &Stage, spoken: &mut Spoken) -> Result<(), Lost> {
+    turn.fence.check()?;
+    if !turn.shared.node.bus.is_connected() {
+        return Ok(());
+    }
+    if let Some(draft) = spoken.draft(stage) {
+        let subject = subject::draft(&stage.address.platform, &stage.address.account);
+        turn.shared.node.bus.tell(subject, &draft).await;
+    }
+    Ok(())
+}
+
+/// Takes a sign of the model in. `first` is when the call began, until the first word has come.
+fn hear(turn: &Turn, spoken: &mut Spoken, first: &mut Option<Instant>, sign: Sign) {
+    match sign {
+        Sign::Text(text) => {
+            if let Some(started) = first.take() {
+                let metrics = &turn.shared.metrics;
+                metrics.first_token.observe(started.elapsed().as_secs_f64());
+            }
+            turn.tracker.streaming();
+            spoken.push(&text);
+        }
+        Sign::Busy => turn.tracker.touch(),
+    }
+}

@@ -1,0 +1,125 @@
+//! A person's message as a model reads it.
+
+use std::fmt::Write as _;
+
+use proto::event::{Line, Media, MediaKind, MessageEvent, Speaker};
+use proto::id::Seq;
+use proto::session::ChatKind;
+use proto::transcript::Body;
+
+/// The most of a quoted message that is repeated.
+const QUOTE_BYTES_MAX: usize = 1000;
+
+/// The words of one message: who speaks (where several may), what it answers, what was written, what was attached.
+pub(super) fn words(event: &MessageEvent) -> String {
+    let mut text = String::new();
+    if let Some(quoted) = event.reply_to.as_ref().and_then(|quote| quote.text.as_deref()) {
+        let _ = writeln!(text, "[in reply to: {}]", crate::text::start(quoted, QUOTE_BYTES_MAX));
+    }
+    if event.address.kind != ChatKind::Dm {
+        let _ = write!(text, "{}: ", event.user.name.as_deref().unwrap_or(&event.user.id));
+    }
+    text += event.prompt();
+    for media in &event.media {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text += &reference(media);
+    }
+    if text.trim().is_empty() { "(an empty message)".into() } else { text }
+}
+
+/// The words of the messages that one turn answers.
+pub(super) fn joined(inputs: &[Seq], events: &[MessageEvent]) -> Body {
+    let text = events.iter().map(words).collect::<Vec<_>>().join("\n\n");
+    Body::User { inputs: inputs.to_vec(), text }
+}
+
+/// The instructions that a client brought along.
+pub(super) fn instructions(events: &[MessageEvent]) -> String {
+    let mut text = String::new();
+    for line in events.iter().flat_map(|event| &event.history) {
+        if line.speaker == Speaker::System {
+            text += "\n\n";
+            text += &line.text;
+        }
+    }
+    text
+}
+
+/// The history that a client brought along. Lines without words are left out: no provider takes them.
+pub(super) fn history(events: &[MessageEvent]) -> Vec<Body> {
+    let lines = events.iter().flat_map(|event| &event.history);
+    lines.filter(|line| !line.text.trim().is_empty()).filter_map(line).collect()
+}
+
+fn line(line: &Line) -> Option<Body> {
+    let text = line.text.clone();
+    match line.speaker {
+        Speaker::System => None,
+        Speaker::User => Some(Body::User { inputs: Vec::new(), text }),
+        Speaker::Assistant => Some(Body::Assistant { text, calls: Vec::new(), partial: false }),
+    }
+}
+
+fn reference(media: &Media) -> String {
+    let kind = match media.kind {
+        MediaKind::Photo => "photo",
+        MediaKind::Voice => "voice note",
+        MediaKind::Audio => "audio",
+        MediaKind::Video => "video",
+        MediaKind::Document => "document",
+    };
+    match &media.name {
+        Some(name) => format!("[{kind} {name}: {}]", media.url),
+        None => format!("[{kind}: {}]", media.url),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proto::event::{Address, Quote, User};
+    use proto::session::{SessionKey, SessionParts};
+
+    use super::*;
+
+    pub(in crate::turn) fn event(kind: ChatKind, text: &str) -> MessageEvent {
+        let address = Address {
+            platform: "test".into(),
+            account: "a".into(),
+            chat: "c".into(),
+            kind,
+            thread: None,
+        };
+        let parts =
+            SessionParts { platform: "test", kind, chat: "c", thread: None, participant: None };
+        MessageEvent {
+            id: "m".into(),
+            session: SessionKey::new(parts),
+            address,
+            user: User { id: "u1".into(), name: Some("Ada".into()) },
+            text: text.into(),
+            media: Vec::new(),
+            reply_to: None,
+            mode: None,
+            history: Vec::new(),
+            accepted_at_ms: 0,
+        }
+    }
+
+    #[test]
+    fn a_message_says_who_speaks_what_it_answers_and_what_is_attached() {
+        let mut message = event(ChatKind::Group, "/queue look");
+        message.reply_to = Some(Quote { id: "q".into(), text: Some("before".into()) });
+        message.media.push(Media {
+            url: "http://x/1".into(),
+            kind: MediaKind::Photo,
+            mime: None,
+            name: None,
+            group: None,
+        });
+        assert_eq!(words(&message), "[in reply to: before]\nAda: look\n[photo: http://x/1]");
+        assert_eq!(words(&event(ChatKind::Dm, "hi")), "hi");
+        assert_eq!(words(&event(ChatKind::Dm, " ")), "(an empty message)");
+    }
+}
