@@ -1,4 +1,4 @@
-//! The HTTP client that models use.
+//! The HTTP clients of models and tools.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use anyhow::Context;
 /// How long connecting may take.
 pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client with our timeouts. A process makes one for each purpose and clones it.
+/// A client for one provider. It follows no redirect: a key is for the address that was configured.
 ///
 /// # Errors
 /// When TLS cannot be set up.
 pub(crate) fn client() -> anyhow::Result<reqwest::Client> {
-    builder().build().context("no HTTP client")
+    builder().redirect(reqwest::redirect::Policy::none()).build().context("no HTTP client")
 }
 
-/// The same, to be changed first.
+/// A client with our timeouts, to be completed.
 pub(crate) fn builder() -> reqwest::ClientBuilder {
     // A process that was not started by `node::process` has no TLS provider yet; one that was keeps its own.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -384,8 +384,14 @@ impl Bus {
         let failed = |source| ReadError { stream: stream.to_owned(), source };
         let handle = self.stream.get_stream_no_info(stream).await.map_err(|e| failed(e.into()))?;
         match handle.direct_get(sequence).await {
+            Ok(message) => return Ok(Some(message.into())),
+            Err(error) if error.kind() == DirectGetErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        // The replica that answered may be a moment behind; the leader is not.
+        match handle.get_raw_message(sequence).await {
             Ok(message) => Ok(Some(message.into())),
-            Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(failed(error.into())),
         }
     }

@@ -6,9 +6,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use proto::transcript::ToolCall;
 use proto::turn::Usage;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Answer, Calls, Message, Model, ModelError, Request, Words};
+use crate::transcript::CALL_AGAIN;
 
 const LONG_WORDS: usize = 200;
 const LONG_WORDS_MAX: usize = 100_000;
@@ -40,7 +41,7 @@ pub(super) struct Scripted {
 #[derive(Debug, PartialEq, Eq)]
 enum Plan {
     Say(String),
-    Call { say: &'static str, tool: &'static str, arguments: serde_json::Value },
+    Call { say: &'static str, tool: String, arguments: String },
 }
 
 impl Scripted {
@@ -55,7 +56,7 @@ impl Scripted {
             Plan::Say(text) => (text, Vec::new()),
             Plan::Call { say, tool, arguments } => {
                 let id = format!("scripted_{}", request.messages.len());
-                let call = ToolCall { id, name: tool.into(), arguments: arguments.to_string() };
+                let call = ToolCall { id, name: tool, arguments };
                 (say.to_owned(), vec![call])
             }
         };
@@ -98,10 +99,27 @@ fn plan(request: &Request<'_>) -> Plan {
     }
     if !results.is_empty() {
         let results: Vec<&str> = results.into_iter().rev().collect();
+        if let Some(again) = again(request, &results) {
+            return again;
+        }
         return Plan::Say(about(&results.join("\n")));
     }
     let is_user = |message: &&Message<'_>| matches!(message, Message::User(_));
     by_words(request.messages.iter().rfind(is_user).map_or("", content))
+}
+
+/// The last call once more, if its worker was stopped before it was done.
+fn again(request: &Request<'_>, results: &[&str]) -> Option<Plan> {
+    let was_cut = results.iter().any(|result| result.ends_with(CALL_AGAIN));
+    request.messages.iter().rev().filter(|_| was_cut).find_map(|message| match message {
+        Message::Assistant { calls: [.., call], .. } => {
+            Some(Plan::Call { say: "", tool: call.name.clone(), arguments: call.arguments.clone() })
+        }
+        Message::Assistant { .. }
+        | Message::System(_)
+        | Message::User(_)
+        | Message::Result { .. } => None,
+    })
 }
 
 /// How a tool call went, in a sentence or two.
@@ -111,6 +129,10 @@ fn about(result: &str) -> String {
         return "The tool has finished, and had nothing to say.".into();
     }
     format!("The tool has finished. It said:\n{shown}")
+}
+
+fn call(say: &'static str, tool: &str, arguments: &Value) -> Plan {
+    Plan::Call { say, tool: tool.into(), arguments: arguments.to_string() }
 }
 
 fn by_words(said: &str) -> Plan {
@@ -126,13 +148,16 @@ fn by_words(said: &str) -> Plan {
     let has = |word: &str| tokens.contains(&word);
     if has("approval") {
         let say = "I would like to remove a folder; that needs your approval.";
-        return Plan::Call { say, tool: "terminal", arguments: json!({ "command": DANGEROUS }) };
+        return call(say, "terminal", &json!({ "command": DANGEROUS }));
     }
     if has("sleep") || (has("slow") && has("tool")) {
         let seconds =
             number_after("sleep").or_else(|| number_after("tool")).unwrap_or(SLEEP_SECONDS);
-        let arguments = json!({ "command": format!("sleep {seconds} && echo slept {seconds} s") });
-        return Plan::Call { say: "I will run a slow command.", tool: "terminal", arguments };
+        return call(
+            "I will run a slow command.",
+            "terminal",
+            &json!({ "command": format!("sleep {seconds} && echo slept {seconds} s") }),
+        );
     }
     if has("long") {
         let count = number_after("long").unwrap_or(LONG_WORDS).clamp(1, LONG_WORDS_MAX);
@@ -140,11 +165,10 @@ fn by_words(said: &str) -> Plan {
         return Plan::Say(words.join(" "));
     }
     if let Some(path) = word_after(said, "read") {
-        let arguments = json!({ "path": path });
-        return Plan::Call { say: "I will read it.", tool: "read_file", arguments };
+        return call("I will read it.", "read_file", &json!({ "path": path }));
     }
     if has("list") {
-        return Plan::Call { say: "I will look.", tool: "list_files", arguments: json!({}) };
+        return call("I will look.", "list_files", &json!({}));
     }
     Plan::Say(echo(said))
 }
@@ -227,6 +251,20 @@ mod tests {
         }
         assert_eq!(streamed, answer.text);
         assert!(count > 5, "{count} pieces");
+    }
+
+    #[test]
+    fn a_call_that_was_cut_by_a_stopped_worker_is_made_again() {
+        let calls = [ToolCall { id: "c".into(), name: "t".into(), arguments: "{}".into() }];
+        let output = format!("[interrupted] {CALL_AGAIN}");
+        let messages = vec![
+            Message::User("sleep 9"),
+            Message::Assistant { text: "x", calls: &calls },
+            Message::Result { call: "c", output: &output },
+        ];
+        let request = Request { messages, tools: &[], calls: Calls::Allowed, max_tokens: 1 };
+        let again = Plan::Call { say: "", tool: "t".into(), arguments: "{}".into() };
+        assert_eq!(plan(&request), again);
     }
 
     #[test]

@@ -21,6 +21,12 @@ pub(super) struct Claimed {
     pub(super) asked_ms: u64,
 }
 
+/// Asks anew after a moment.
+pub(super) async fn claim_again(shared: Arc<Shared>, order: Order) -> Input {
+    tokio::time::sleep(PAUSE.0).await;
+    claim(shared, order).await
+}
+
 /// Asks until there is an answer: none comes while the partition has no owner.
 pub(super) async fn claim(shared: Arc<Shared>, order: Order) -> Input {
     let node = &shared.node;

@@ -52,13 +52,6 @@ pub(crate) struct Runner {
     light: node::health::Light,
 }
 
-/// When a drain ends: first what is in flight is cut, then everything.
-#[derive(Clone, Copy)]
-struct Drain {
-    cut: Instant,
-    end: Instant,
-}
-
 impl Runner {
     /// A worker that runs nothing yet.
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
@@ -84,7 +77,10 @@ impl Runner {
         let mut pulse = tokio::time::interval(PULSE);
         loop {
             tokio::select! {
-                Some(order) = orders.recv() => self.ordered(order).await,
+                order = orders.recv() => match order {
+                    Some(order) => self.ordered(order).await,
+                    None => break,
+                },
                 Some(input) = self.tasks.join_next() => self.input(input),
                 control = controls.next() => match control {
                     Some(message) => self.control(&message.payload),
@@ -99,16 +95,18 @@ impl Runner {
         while let Some(order) = orders.recv().await {
             order.give_back().await;
         }
-        pulling.await.context("the puller broke down")?;
+        let pulled = pulling.await.context("the puller broke down");
         self.drain(&mut controls, &mut beat).await;
-        Ok(())
+        pulled
     }
 
     /// Lets the turns come to a boundary, and gives them back.
     async fn drain(&mut self, controls: &mut Subscriber, beat: &mut tokio::time::Interval) {
         let limit = self.shared.node.settings.worker.drain.get();
-        let drain = Drain { cut: Instant::now() + limit, end: Instant::now() + limit + LAST_WORDS };
-        let mut cut = false;
+        // First what is in flight is cut off, then everything ends.
+        let cut_at = Instant::now() + limit;
+        let end_at = cut_at + LAST_WORDS;
+        let mut is_cut = false;
         tracing::info!(turns = self.table.len(), "giving turns back");
         self.light.trouble("stopping");
         self.table.stop_all(Stop::HandBack);
@@ -120,11 +118,11 @@ impl Runner {
                     self.light.pulse();
                     self.beat();
                 }
-                () = tokio::time::sleep_until(drain.cut), if !cut => {
-                    cut = true;
+                () = tokio::time::sleep_until(cut_at), if !is_cut => {
+                    is_cut = true;
                     self.table.cut_all();
                 }
-                () = tokio::time::sleep_until(drain.end) => {
+                () = tokio::time::sleep_until(end_at) => {
                     tracing::warn!(turns = self.table.len(), "some turns could not be given back");
                     break;
                 }
@@ -193,7 +191,7 @@ impl Runner {
         if !self.table.accept(self.shared.node.bus.partition_of(of.sid), epoch) {
             // An owner that is owner no more has answered: ask the one that is.
             let span = claimed.order.span.clone();
-            let again = claim::claim(Arc::clone(&self.shared), claimed.order);
+            let again = claim::claim_again(Arc::clone(&self.shared), claimed.order);
             self.tasks.spawn(again.instrument(span));
             return;
         }

@@ -15,5 +15,9 @@ pub(crate) use self::shelf::{Kept, Shelf};
 pub(crate) const OUTCOME_UNKNOWN: &str = "[outcome unknown: the process that ran this was lost, so it may or may not have \
                                           happened; check before doing it again]";
 
+/// Said of a call that was cut off or left out because its worker stopped; to the model that goes on elsewhere.
+pub(crate) const CALL_AGAIN: &str =
+    "[the process that ran this was stopped; call it again if it is still needed]";
+
 #[cfg(test)]
 pub(crate) use self::opening::tests;

@@ -14,9 +14,7 @@ use super::agent::Agent;
 use super::approval::Verdict;
 use super::{Halt, Stop, Turn};
 use crate::tools::{Effort, Output, Tool};
-
-/// Said to the model that goes on with the turn elsewhere.
-const AGAIN: &str = "[the process that ran this was stopped; call it again if it is still needed]";
+use crate::transcript::CALL_AGAIN;
 
 /// A call that can be run.
 struct Ready {
@@ -94,7 +92,7 @@ impl Agent<'_> {
     async fn store_result(&mut self, call: ToolCall, output: Output) -> Result<(), Halt> {
         let Output { status, mut text } = output;
         if status == CallStatus::Interrupted && self.turn.stopped() == Some(Stop::HandBack) {
-            text = format!("{text} {AGAIN}");
+            text = format!("{text} {CALL_AGAIN}");
         }
         self.log.append(Body::Result { call: call.id, output: text, status }).await?;
         Ok(())
@@ -137,7 +135,7 @@ impl Turn {
 fn skipped(stop: Stop) -> Output {
     let why = match stop {
         Stop::Interrupt(_) => "[not run: the turn was interrupted]".to_owned(),
-        Stop::HandBack => format!("[not run] {AGAIN}"),
+        Stop::HandBack => format!("[not run] {CALL_AGAIN}"),
     };
     Output::new(CallStatus::Skipped, why)
 }

@@ -2,6 +2,7 @@
 //! first writes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use node::bus::{Write, WriteError};
@@ -21,6 +22,8 @@ use crate::transcript::{
     AppendError, Beginning, Kept, Log, next_piece, own_part, patiently, rightful,
 };
 
+/// The pause before a profile is read back.
+const PAUSE: Duration = Duration::from_millis(10);
 const NOT_STORED: &str = "I no longer have the message that I should answer. Please send it again.";
 
 /// The session's profile with this turn in it.
@@ -28,8 +31,18 @@ const NOT_STORED: &str = "I no longer have the message that I should answer. Ple
 pub(super) struct Seat {
     profile: Profile,
     revision: u64,
-    /// Whether the session had none before.
-    is_new: bool,
+    since: Since,
+}
+
+/// What has happened to the session since this worker knew it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    /// It had no profile before: it has said nothing yet.
+    New,
+    /// Nothing: each turn writes the profile, and it was as we left it.
+    Unchanged,
+    /// Other turns may have run.
+    Unknown,
 }
 
 impl Seat {
@@ -41,8 +54,10 @@ impl Seat {
 
 /// Begins a fresh conversation.
 pub(super) async fn begin_afresh(turn: &Turn) -> Result<(), Halt> {
-    turn.shared.shelf.take(turn.order.of.sid);
-    take_seat(turn, None, Conversation::Fresh).await?;
+    let sid = turn.order.of.sid;
+    turn.shared.shelf.take(sid);
+    let seat = take_seat(turn, None, Conversation::Fresh).await?;
+    turn.shared.shelf.put(sid, seat.keep(0, Vec::new()));
     Ok(())
 }
 
@@ -122,9 +137,12 @@ async fn conversation(turn: &Turn, seat: &Seat, kept: Option<Kept>) -> Result<Lo
     let known = kept.filter(|kept| kept.profile.conversation == id);
     let from = if known.is_some() { "memory" } else { "stream" };
     shared.metrics.conversations.with_label_values(&[from]).inc();
-    // A session without a profile has said nothing yet; if that is wrong, the first append is refused.
-    let is_empty = seat.is_new && order.of.attempt == Attempt::FIRST;
-    let is_read = known.is_some() || is_empty;
+    // If either is wrong, the first append is refused.
+    let is_read = match seat.since {
+        Since::New => order.of.attempt == Attempt::FIRST,
+        Since::Unchanged => known.is_some(),
+        Since::Unknown => false,
+    };
     let stored = known.map_or((0, Vec::new()), |kept| (kept.last, kept.entries));
     let mut log = Log::known(&shared.node.bus, fence, who, id, stored);
     if !is_read {
@@ -167,77 +185,88 @@ enum Conversation {
     Fresh,
 }
 
+/// A profile as it was found: none if there is none that can be read. The revision is that of whatever stands there.
+type Found = (Option<Profile>, u64);
+
 /// Writes this attempt into the session's profile, so that an older one that is late finds itself refused.
 async fn take_seat(
     turn: &Turn,
-    mut known: Option<(Profile, u64)>,
+    known: Option<(Profile, u64)>,
     wanted: Conversation,
 ) -> Result<Seat, Halt> {
-    let (bus, of) = (&turn.shared.node.bus, turn.order.of);
-    let key = subject::bucket_subject(SESSIONS, &of.sid.to_string());
-    let mut nearby = true;
+    let bus = &turn.shared.node.bus;
+    let key = subject::bucket_subject(SESSIONS, &turn.order.of.sid.to_string());
+    let (mut since, mut found): (_, Found) = match known {
+        Some((profile, revision)) => (Since::Unchanged, (Some(profile), revision)),
+        None => (Since::Unknown, stored(turn, &key, Replica::Nearby).await?),
+    };
     loop {
-        let found = match known.take() {
-            Some(known) => Some(known),
-            None => stored(turn, &key, nearby).await?,
-        };
-        nearby = false;
-        let (current, revision) = found.map_or((None, 0), |(profile, at)| (Some(profile), at));
+        let (current, revision) = found;
         if let Some(current) = &current
             && !may_follow(turn, current).await?
         {
             turn.fence.lose();
             return Err(Halt::Lost);
         }
-        let profile = Profile {
-            conversation: match (&current, wanted) {
-                (Some(current), Conversation::Current) => current.conversation,
-                (None, Conversation::Current) | (_, Conversation::Fresh) => {
-                    ConversationId::from(of.turn)
-                }
-            },
-            turn: of.turn,
-            attempt: of.attempt,
-        };
+        let profile = next_profile(turn, current.as_ref(), wanted);
         turn.fence.check()?;
         let write = Write { expect: Some(revision), ..Write::default() };
         match bus.write(key.clone(), codec::encode(&profile).into(), write).await {
             Ok(written) => {
-                let is_new = current.is_none();
-                return Ok(Seat { profile, revision: written.sequence, is_new });
+                let since = if current.is_none() { Since::New } else { since };
+                return Ok(Seat { profile, revision: written.sequence, since });
             }
             Err(WriteError::TooLarge) => return Err(Halt::TooLarge),
-            // Read again from the leader: either it is there, or someone else's is.
-            Err(WriteError::Refused | WriteError::Unknown) => {
-                if let Some((stored, revision)) = stored(turn, &key, false).await? {
-                    if stored == profile {
-                        return Ok(Seat { profile, revision, is_new: false });
-                    }
-                    known = Some((stored, revision));
-                }
+            Err(error @ (WriteError::Refused | WriteError::Unknown)) => {
+                tracing::debug!(%error, "a profile is read back");
             }
+        }
+        // Either ours is there, or someone else's is, or neither and the broker was busy with another write.
+        tokio::time::sleep(PAUSE).await;
+        since = Since::Unknown;
+        found = stored(turn, &key, Replica::Leader).await?;
+        if found.0.as_ref() == Some(&profile) {
+            return Ok(Seat { profile, revision: found.1, since });
         }
     }
 }
 
-/// The stored profile and its revision.
-async fn stored(turn: &Turn, key: &str, nearby: bool) -> Result<Option<(Profile, u64)>, Lost> {
+/// The profile with this attempt in it.
+fn next_profile(turn: &Turn, current: Option<&Profile>, wanted: Conversation) -> Profile {
+    let of = turn.order.of;
+    let conversation = match (current, wanted) {
+        (Some(current), Conversation::Current) => current.conversation,
+        (None, Conversation::Current) | (_, Conversation::Fresh) => ConversationId::from(of.turn),
+    };
+    Profile { conversation, turn: of.turn, attempt: of.attempt }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Replica {
+    /// Fast, and possibly a moment behind.
+    Nearby,
+    Leader,
+}
+
+async fn stored(turn: &Turn, key: &str, replica: Replica) -> Result<Found, Lost> {
     let bus = &turn.shared.node.bus;
     let stream = format!("KV_{SESSIONS}");
     let stored = patiently(&turn.fence, || async {
-        if nearby { bus.last_nearby(&stream, key).await } else { bus.last(&stream, key).await }
+        match replica {
+            Replica::Nearby => bus.last_nearby(&stream, key).await,
+            Replica::Leader => bus.last(&stream, key).await,
+        }
     })
     .await?;
-    Ok(stored.filter(node::bus::Stored::is_value).and_then(|stored| {
-        match codec::decode(&stored.payload) {
-            Ok(profile) => Some((profile, stored.sequence)),
-            Err(error) => {
-                turn.shared.metrics.poison.inc();
-                tracing::error!(%error, "a profile cannot be read; the session begins anew");
-                None
-            }
-        }
-    }))
+    let Some(stored) = stored else { return Ok((None, 0)) };
+    if !stored.is_value() {
+        return Ok((None, stored.sequence));
+    }
+    let profile = codec::decode(&stored.payload).inspect_err(|error| {
+        turn.shared.metrics.poison.inc();
+        tracing::error!(%error, "a profile cannot be read; the session begins anew");
+    });
+    Ok((profile.ok(), stored.sequence))
 }
 
 /// Whether this attempt may come after the one that wrote the profile. A queued message may start after a later one, so turns
