@@ -1,1 +1,13 @@
-//! placeholder
+//! The operator's side of Talaria: running the whole system on one machine, showing its settings, measuring it. The tests use
+//! the same parts.
+//!
+//! Here is everything that is about one machine and one person at a terminal; what every process of ours needs is in `node`.
+
+pub mod bench;
+pub mod cli;
+pub mod config;
+pub mod console;
+pub mod data;
+pub mod nats_server;
+pub mod services;
+pub mod up;

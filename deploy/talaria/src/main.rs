@@ -1,0 +1,7 @@
+//! The operator's binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    talaria::cli::main()
+}

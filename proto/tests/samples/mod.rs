@@ -1,0 +1,260 @@
+//! One example of each kind of message, with every field set.
+
+use proto::activity::{Activity, State};
+use proto::event::{Address, BusyMode, Line, Media, MediaKind, MessageEvent, Quote, Speaker, User};
+use proto::id::{AskId, Attempt, ConversationId, Epoch, OutboundId, ProcessId, Seq, Sid, TurnId};
+use proto::inbox::Inbox;
+use proto::lease::{Effect, Lease, Origin, Phase, Turn, Waiting};
+use proto::member::{Member, Role};
+use proto::outbound::{Draft, Kind, Outbound};
+use proto::receipt::{Decided, End, Fact, QueueReason, Receipt, StateName};
+use proto::session::{ChatKind, SessionKey, SessionParts};
+use proto::transcript::{Body, CallStatus, Entry, Profile, ToolCall};
+use proto::turn::{
+    Beat, BeatReply, BeatTurn, Claim, ClaimReply, Control, Decision, Denial, News, Outcome,
+    StopReason, TurnKind, TurnOrder, TurnRef, TurnReport, Usage,
+};
+use talaria_proto as proto;
+
+use crate::frozen;
+
+const WORKER: ProcessId = ProcessId::new(0xcd);
+const ATTEMPT: Attempt = Attempt::FIRST;
+
+fn of() -> TurnRef {
+    TurnRef { sid: Sid::new(0xab), turn: TurnId::new(1), attempt: ATTEMPT }
+}
+
+fn ask() -> AskId {
+    AskId { turn: TurnId::new(1), attempt: ATTEMPT, number: 2 }
+}
+
+fn session() -> SessionKey {
+    SessionKey::new(SessionParts {
+        platform: "telegram",
+        kind: ChatKind::Group,
+        chat: "-100:7",
+        thread: Some("t1"),
+        participant: Some("u@1"),
+    })
+}
+
+fn address() -> Address {
+    Address {
+        platform: "telegram".into(),
+        account: "bot".into(),
+        chat: "-100:7".into(),
+        kind: ChatKind::Group,
+        thread: Some("t1".into()),
+    }
+}
+
+fn user() -> User {
+    User { id: "u@1".into(), name: Some("Ada".into()) }
+}
+
+fn event() -> MessageEvent {
+    MessageEvent {
+        id: "m1".into(),
+        session: session(),
+        address: address(),
+        user: user(),
+        text: "look at this".into(),
+        media: vec![Media {
+            url: "https://example.org/a.jpg".into(),
+            kind: MediaKind::Photo,
+            mime: Some("image/jpeg".into()),
+            name: Some("a.jpg".into()),
+            group: Some("album".into()),
+        }],
+        reply_to: Some(Quote { id: "m0".into(), text: Some("what?".into()) }),
+        mode: Some(BusyMode::Queue),
+        history: vec![Line { speaker: Speaker::Assistant, text: "hello".into() }],
+        accepted_at_ms: 1_700_000_000_000,
+    }
+}
+
+fn origin() -> Origin {
+    Origin { address: address(), message: "m1".into(), user: user() }
+}
+
+fn waiting() -> Waiting {
+    Waiting { seq: Seq::new(5), kind: TurnKind::Chat, origin: origin(), accepted_at_ms: 2 }
+}
+
+fn turn() -> Turn {
+    Turn {
+        id: TurnId::new(1),
+        attempt: ATTEMPT,
+        kind: TurnKind::Reset,
+        inputs: vec![Seq::new(1), Seq::new(2)],
+        origin: origin(),
+        depth: 1,
+        crashes: 1,
+        accepted_at_ms: 1,
+        steers: vec![waiting()],
+        asks: vec![ask()],
+        answers: vec![(ask(), Decision::Denied { reason: Some("no".into()) })],
+        notices: 1,
+        warned: true,
+    }
+}
+
+fn outbound(kind: Kind) -> Outbound {
+    Outbound {
+        id: OutboundId::of_turn(TurnId::new(1), "reply"),
+        session: session(),
+        address: address(),
+        reply_to: Some("m1".into()),
+        turn: Some(TurnId::new(1)),
+        attempt: Some(ATTEMPT),
+        kind,
+        text: "words".into(),
+        ask: Some(ask()),
+    }
+}
+
+fn lease(phase: Phase, effects: Vec<Effect>) -> Lease {
+    let (epoch, seen) = (Epoch::new(3), Seq::new(9));
+    Lease { session: session(), epoch, seen, phase, queue: vec![waiting()], effects }
+}
+
+pub(crate) fn claim() -> Claim {
+    Claim { of: of(), worker: WORKER }
+}
+
+fn report(news: News) -> Inbox {
+    Inbox::Report(TurnReport { of: of(), worker: WORKER, news })
+}
+
+#[test]
+fn inputs() {
+    frozen("inbox-message", &Inbox::Message(Box::new(event())));
+    frozen("inbox-hangup", &Inbox::Hangup { session: session(), message: "m1".into() });
+    let usage = Usage { input: 10, output: 20 };
+    let (outcome, reply, steered) = (Outcome::Completed, "words".into(), vec![Seq::new(5)]);
+    frozen("inbox-finished", &report(News::Finished { outcome, reply, steered, usage }));
+    frozen("inbox-asked", &report(News::Asked { ask: ask(), text: "may I?".into() }));
+    frozen("inbox-ask-closed", &report(News::AskClosed { ask: ask() }));
+    frozen("inbox-handed-back", &report(News::HandedBack));
+}
+
+#[test]
+fn leases() {
+    let outbound = || outbound(Kind::Reply);
+    frozen("lease-idle", &lease(Phase::Idle, vec![Effect::Send { outbound: outbound() }]));
+    frozen("lease-starting", &lease(Phase::Starting { turn: turn() }, vec![Effect::Order]));
+    let reply = Effect::Reply { report: Seq::new(8), outbound: outbound() };
+    frozen("lease-running", &lease(Phase::Running { turn: turn(), worker: WORKER }, vec![reply]));
+    let stopping = Phase::Stopping { turn: turn(), worker: WORKER, why: StopReason::Message };
+    frozen("lease-stopping", &lease(stopping, Vec::new()));
+}
+
+#[test]
+fn turns() {
+    frozen(
+        "turn-order",
+        &TurnOrder {
+            of: of(),
+            session: session(),
+            kind: TurnKind::Chat,
+            inputs: vec![Seq::new(1)],
+            address: address(),
+        },
+    );
+    frozen("claim", &claim());
+    frozen("claim-granted", &ClaimReply::Granted { epoch: Epoch::new(3) });
+    frozen("claim-denied", &ClaimReply::Denied { reason: Denial::Superseded });
+}
+
+#[test]
+fn heartbeats() {
+    let activity = Activity {
+        state: State::RunningTool,
+        detail: "cargo test".into(),
+        tool: Some("terminal".into()),
+        idle_ms: 5,
+        deadline_ms: Some(600_000),
+        iteration: 2,
+        max_iterations: 90,
+    };
+    let turn = BeatTurn { of: of(), activity, steers: vec![Seq::new(5)], answers: vec![ask()] };
+    frozen("beat", &Beat { worker: WORKER, turns: vec![turn] });
+    frozen(
+        "beat-reply",
+        &BeatReply {
+            epoch: Epoch::new(3),
+            kept: vec![of()],
+            lost: vec![of()],
+            controls: vec![
+                Control::Interrupt { of: of(), reason: StopReason::Stop },
+                Control::Abandon { of: of() },
+                Control::Steer { of: of(), seq: Seq::new(5) },
+                Control::Answer { of: of(), ask: ask(), decision: Decision::Approved },
+            ],
+        },
+    );
+}
+
+#[test]
+fn conversations() {
+    let entry = |body| Entry { turn: TurnId::new(1), attempt: ATTEMPT, body };
+    frozen("entry-system", &entry(Body::System { text: "be kind".into() }));
+    let inputs = vec![Seq::new(1)];
+    frozen("entry-user", &entry(Body::User { inputs, text: "hello".into() }));
+    let call = ToolCall { id: "c1".into(), name: "terminal".into(), arguments: "{}".into() };
+    let (text, calls) = ("let me see".into(), vec![call]);
+    frozen("entry-assistant", &entry(Body::Assistant { text, calls, partial: true }));
+    let (output, status) = ("done".into(), CallStatus::Done);
+    frozen("entry-result", &entry(Body::Result { call: "c1".into(), output, status }));
+    frozen("entry-resumed", &entry(Body::Resumed));
+    let conversation = ConversationId::new(1);
+    frozen("profile", &Profile { conversation, turn: TurnId::new(1), attempt: ATTEMPT });
+}
+
+#[test]
+fn deliveries() {
+    for (name, kind) in [
+        ("outbound-reply", Kind::Reply),
+        ("outbound-notice", Kind::Notice),
+        ("outbound-ack", Kind::Ack),
+        ("outbound-question", Kind::Question),
+        ("outbound-closed", Kind::Closed),
+    ] {
+        frozen(name, &outbound(kind));
+    }
+    frozen(
+        "draft",
+        &Draft {
+            of: of(),
+            session: session(),
+            address: address(),
+            reply_to: "m1".into(),
+            offset: 3,
+            text: "words".into(),
+        },
+    );
+}
+
+#[test]
+fn receipts() {
+    let receipt = |fact| Receipt { session: session(), fact };
+    let (turn, attempt) = (TurnId::new(1), ATTEMPT);
+    let decision = Decided::Queued { reason: QueueReason::Depth };
+    frozen(
+        "receipt-decided",
+        &receipt(Fact::Decided { seq: Seq::new(1), message: "m1".into(), decision }),
+    );
+    let state = StateName::Running;
+    frozen("receipt-state", &receipt(Fact::State { state, turn: Some(turn), queued: 2 }));
+    frozen("receipt-claimed", &receipt(Fact::Claimed { turn, attempt, worker: WORKER }));
+    let end = End::Reported { outcome: Outcome::Interrupted };
+    frozen("receipt-ended", &receipt(Fact::Ended { turn, attempt, end }));
+    frozen("receipt-retried", &receipt(Fact::Retried { turn, attempt, handed_back: true }));
+}
+
+#[test]
+fn members() {
+    let slot = Some("worker-0".into());
+    frozen("member", &Member { role: Role::Worker, id: WORKER, slot });
+}
