@@ -76,14 +76,12 @@ async fn read(
     };
     let mut messages = stream.create_consumer(config).await?.messages().await?;
     while let Some(message) = messages.next().await {
-        let (message, _) = message?.split();
-        let info = async_nats::jetstream::Message {
-            message: message.clone(),
-            context: bus.stream().clone(),
-        };
-        let info = info.info().map_err(|error| anyhow::anyhow!(error))?;
+        let message = message?;
+        // Splitting takes the reply subject away, and with it the place in the stream.
+        let info = message.info().map_err(|error| anyhow::anyhow!(error))?;
         let seq = Seq::new(info.stream_sequence);
         metrics.log_lag.set(i64::try_from(info.pending).unwrap_or(i64::MAX));
+        let (message, _) = message.split();
         if let Some(entry) = entry(seq, message, metrics)
             && sender.send(entry).await.is_err()
         {

@@ -4,6 +4,7 @@
     missing_docs,
     unreachable_pub,
     clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
     reason = "each test file uses a part of the kit"
 )]
 

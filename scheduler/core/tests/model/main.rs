@@ -1,0 +1,92 @@
+//! A model of the protocol around the real core: one session, a scheduler that may crash between any write and what follows
+//! it, two workers that may die or be cut off, orders and claims that are repeated, answers and controls that are lost.
+//! `stateright` visits every order of events up to the bounds; `TALARIA_MODEL=large` raises them.
+#![allow(clippy::wildcard_enum_match_arm, reason = "a model looks only at what it is about")]
+
+#[path = "../kit/mod.rs"]
+mod kit;
+mod protocol;
+mod world;
+
+use std::collections::BTreeSet;
+
+use scheduler_core::Policy;
+use stateright::{Checker, HasDiscoveries, Model};
+
+use crate::world::{Bug, System};
+
+fn system(messages: &'static [&'static str]) -> System {
+    System {
+        messages,
+        scheduler_crashes: 1,
+        worker_deaths: 1,
+        losses: 1,
+        policy: Policy { notify: None, timeout: None, ack_interval: u64::MAX, ..Policy::default() },
+        bug: None,
+    }
+}
+
+/// Fewer faults for longer stories, unless `TALARIA_MODEL=large` asks for all of them (minutes, and gigabytes).
+fn smaller(system: System) -> System {
+    if std::env::var_os("TALARIA_MODEL").is_some_and(|size| size == "large") {
+        return system;
+    }
+    System { losses: 0, ..system }
+}
+
+#[track_caller]
+#[expect(clippy::print_stdout, reason = "the size of the space belongs to the result")]
+fn holds(system: System) {
+    let checker = system.checker().threads(2).spawn_bfs().join();
+    println!(
+        "{} states, depth {}, done: {}",
+        checker.unique_state_count(),
+        checker.max_depth(),
+        checker.is_done()
+    );
+    checker.assert_properties();
+}
+
+/// Checks that a seeded bug is found by the property that should find it.
+#[track_caller]
+fn finds(bug: Bug, property: &'static str) {
+    let system = System { bug: Some(bug), worker_deaths: 0, losses: 0, ..system(&["a", "b"]) };
+    let found = HasDiscoveries::AnyOf(BTreeSet::from([property]));
+    let checker = system.checker().threads(2).finish_when(found).spawn_bfs().join();
+    assert!(checker.discovery(property).is_some(), "{bug:?} is not found");
+}
+
+#[test]
+fn two_messages_survive_crashes_deaths_and_losses() {
+    holds(system(&["a", "b"]));
+}
+
+#[test]
+fn a_stop_between_two_messages_survives_too() {
+    holds(smaller(system(&["a", "/stop", "b"])));
+}
+
+#[test]
+fn a_queued_message_survives_too() {
+    holds(smaller(system(&["a", "/queue b", "c"])));
+}
+
+#[test]
+fn a_fresh_conversation_survives_too() {
+    holds(smaller(system(&["a", "/new", "b"])));
+}
+
+#[test]
+fn forgetting_what_was_seen_is_found() {
+    finds(Bug::ForgetsSeen, "an attempt is run once");
+}
+
+#[test]
+fn forgetful_workers_are_found() {
+    finds(Bug::ForgetfulWorkers, "an attempt is run once");
+}
+
+#[test]
+fn not_publishing_again_is_found() {
+    finds(Bug::SkipsEffects, "it never gets stuck");
+}
