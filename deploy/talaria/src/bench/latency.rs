@@ -72,7 +72,8 @@ async fn stops(rig: &mut Rig, count: usize) -> anyhow::Result<Durations> {
         rig.say(&chat, HOLD).await?;
         rig.wait(&chat, What::Began).await?;
         let accepted = rig.say(&chat, "/stop").await?;
-        let handed = rig.wait(&chat, What::Handed(Kind::Ack)).await?;
+        let told = |what| matches!(what, What::Handed(Kind::Ack | Kind::Notice));
+        let handed = rig.wait_for(&chat, told).await?;
         ack.push(handed.saturating_duration_since(accepted));
     }
     Ok(ack)

@@ -174,9 +174,20 @@ impl Rig {
 
     /// Waits for something to happen in a chat, passing over everything else.
     pub(super) async fn wait(&mut self, chat: &str, what: What) -> anyhow::Result<Instant> {
+        self.wait_for(chat, |found| found == what)
+            .await
+            .with_context(|| format!("{what:?} in chat {chat}"))
+    }
+
+    /// The same for one of several things.
+    pub(super) async fn wait_for(
+        &mut self,
+        chat: &str,
+        is_it: impl Fn(What) -> bool,
+    ) -> anyhow::Result<Instant> {
         loop {
-            let event = self.event().await.with_context(|| format!("{what:?} in chat {chat}"))?;
-            if event.chat == chat && event.what == what {
+            let event = self.event().await?;
+            if event.chat == chat && is_it(event.what) {
                 return Ok(event.at);
             }
         }

@@ -12,6 +12,8 @@ pub(super) struct Facts<'a> {
     pub(super) address: SocketAddr,
     /// The settings.
     pub(super) settings: &'a Settings,
+    /// Who answers.
+    pub(super) model: &'a str,
     /// The data folder.
     pub(super) data: &'a Path,
     /// The broker, in a few words.
@@ -20,10 +22,10 @@ pub(super) struct Facts<'a> {
 
 /// The words.
 pub(super) fn text(facts: &Facts<'_>) -> String {
-    let Facts { address, settings, data, broker } = facts;
+    let Facts { address, settings, model, data, broker } = facts;
     let base = format!("http://{}", visitable(*address));
     let token = settings.ingress.token.expose();
-    let model = model(settings);
+    let model = described(model);
     let workspace = settings.worker.workspace.display();
     format!(
         "\n\
@@ -54,7 +56,47 @@ fn visitable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(host, address.port())
 }
 
-fn model(settings: &Settings) -> String {
-    let _ = settings;
-    String::new()
+/// Who answers, and for the one that only plays, how to get a real one.
+fn described(model: &str) -> String {
+    if model != "scripted" {
+        return model.to_owned();
+    }
+    "scripted: built in, for trying things out; it understands nothing\n\
+     \x20        For a real one set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OPENAI_BASE_URL for a server of your own,\n\
+     \x20        and start again; --model openai:NAME or anthropic:NAME chooses which."
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use node::settings::Secret;
+
+    use super::*;
+
+    fn shown(address: &str, model: &str) -> String {
+        let mut settings = Settings::default();
+        settings.ingress.token = Secret::new("secret".into());
+        let facts = Facts {
+            address: address.parse().unwrap(),
+            settings: &settings,
+            model,
+            data: Path::new("/data"),
+            broker: "nats-server 2.15.1",
+        };
+        text(&facts)
+    }
+
+    #[test]
+    fn the_address_can_be_opened_as_it_is_printed() {
+        assert!(shown("127.0.0.1:8420", "x").contains("http://127.0.0.1:8420/?token=secret\n"));
+        assert!(shown("0.0.0.0:80", "x").contains("http://127.0.0.1:80/?token=secret\n"));
+        assert!(shown("[::]:80", "x").contains("http://[::1]:80/?token=secret\n"));
+    }
+
+    #[test]
+    fn only_the_scripted_model_asks_for_a_key() {
+        assert!(shown("127.0.0.1:1", "scripted").contains("OPENAI_API_KEY"));
+        let real = shown("127.0.0.1:1", "openai:gpt");
+        assert!(real.contains("openai:gpt") && !real.contains("OPENAI_API_KEY"), "{real}");
+    }
 }

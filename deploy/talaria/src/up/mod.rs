@@ -9,6 +9,7 @@ mod door;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
@@ -18,6 +19,7 @@ use node::settings::{Flags, Loaded, Settings};
 use node::{Node, telemetry};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use worker::models::Model;
 
 use self::broker::Broker;
 use crate::console;
@@ -52,14 +54,17 @@ pub async fn run(args: UpArgs) -> anyhow::Result<()> {
     let shutdown = process::shutdown_on_signal()?;
 
     let data = Data::open(&args.data)?;
-    let listener = door::open(args.listen).await?;
     let settings = complete(loaded, &data)?;
+    // What is wrong with the settings is said before anything is started.
+    let model = worker::models::choose(&settings.model)?;
+    let listener = door::open(args.listen).await?;
     let mut broker = tokio::select! {
         broker = Broker::start(args.common.nats.is_some(), &settings.nats, &data) => broker?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let settings = Settings { nats: broker.access(), ..settings };
-    let outcome = serve(settings, listener, &data, &mut broker, shutdown).await;
+    let system = System { settings, model, listener, data: &data };
+    let outcome = system.serve(&mut broker, shutdown).await;
     broker.stop().await;
     tokio::task::spawn_blocking(|| guard.flush()).await?;
     outcome
@@ -80,40 +85,44 @@ fn complete(loaded: Loaded, data: &Data) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
-async fn serve(
+/// Everything but the broker.
+struct System<'a> {
     settings: Settings,
+    model: Arc<dyn Model>,
     listener: TcpListener,
-    data: &Data,
-    broker: &mut Broker,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    let address = listener.local_addr().context("no local address")?;
-    let model = worker::models::choose(&settings.model)?;
-    let node = Node::connect(settings, "talaria", CancellationToken::new()).await?;
-    let banner = banner::text(&banner::Facts {
-        address,
-        settings: &node.settings,
-        data: data.folder(),
-        broker: &broker.to_string(),
-    });
-    let mut running = Running::start(&node, listener, model, Vec::new());
-    let announced = async {
-        door::ready(&node.health).await;
-        match console::say(&banner) {
-            // The system is up, and there is nothing more to say.
-            Ok(()) => std::future::pending().await,
-            Err(error) => anyhow::Error::new(error).context("cannot print the address"),
+    data: &'a Data,
+}
+
+impl System<'_> {
+    /// Runs the services until `shutdown`, or until something ends that should not, and drains them.
+    async fn serve(self, broker: &mut Broker, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let banner = banner::text(&banner::Facts {
+            address: self.listener.local_addr().context("no local address")?,
+            settings: &self.settings,
+            model: &worker::models::chosen(&self.settings.model)?,
+            data: self.data.folder(),
+            broker: &broker.to_string(),
+        });
+        let node = Node::connect(self.settings, "talaria", CancellationToken::new()).await?;
+        let mut running = Running::start(&node, self.listener, self.model, Vec::new());
+        let announced = async {
+            door::ready(&node.health).await;
+            match console::say(&banner) {
+                // The system is up, and there is nothing more to say.
+                Ok(()) => std::future::pending().await,
+                Err(error) => anyhow::Error::new(error).context("cannot print the address"),
+            }
+        };
+        let cause = tokio::select! {
+            () = shutdown.cancelled() => None,
+            error = running.failed() => Some(error),
+            error = broker.failed() => Some(error),
+            error = announced => Some(error),
+        };
+        if cause.is_none() {
+            console::note("stopping: what runs is finished or handed back …");
         }
-    };
-    let cause = tokio::select! {
-        () = shutdown.cancelled() => None,
-        error = running.failed() => Some(error),
-        error = broker.failed() => Some(error),
-        error = announced => Some(error),
-    };
-    if cause.is_none() {
-        console::note("stopping: what runs is finished or handed back …");
+        let drained = running.drain().await;
+        cause.map_or(drained, Err)
     }
-    let drained = running.drain().await;
-    cause.map_or(drained, Err)
 }
