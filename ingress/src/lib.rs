@@ -6,7 +6,7 @@
 //! platform <- adapters/ <- deliver <- drafts (volatile)        shown while a turn runs, never after its end
 //! ```
 //!
-//! An adapter knows its platform and nothing of scheduling; [`deliver`] knows delivery and nothing of platforms.
+//! An adapter knows its platform and nothing of scheduling; `deliver` knows delivery and nothing of platforms.
 
 pub mod adapter;
 pub mod metrics;
@@ -90,6 +90,8 @@ pub async fn run_with(
 
     // No part ends by itself: if one does, it has failed, and so have we.
     let outcome = tokio::select! {
+        // When the parts end because they were told to, both are ready.
+        biased;
         () = stop.cancelled() => Ok(()),
         Some(ended) = tasks.join_next() => Err(match ended {
             Ok(()) => anyhow::anyhow!("a part of ingress ended by itself"),

@@ -23,7 +23,7 @@ use crate::deliver::chat::{Chat, Work};
 use crate::deliver::courier::{Courier, Verdict};
 use crate::deliver::fence::Fence;
 use crate::deliver::reader::{ACK_WAIT, Parcel, Reader};
-use crate::metrics::Metrics;
+use crate::metrics::{Departure, Metrics};
 
 /// How often drafts that wait for their time are looked at.
 const DRAFT_TICK: Duration = Duration::from_millis(100);
@@ -218,6 +218,8 @@ impl Desk {
             Some(Done::Parcel { verdict: Verdict::Left, .. } | Done::Draft { .. }) => {}
             None => {
                 if let Some(sequence) = job.sequence {
+                    let platform = self.courier.adapter.platform();
+                    self.courier.metrics.departed(platform, Departure::Dead);
                     self.close(sequence, AckKind::Term).await;
                 }
             }

@@ -256,7 +256,7 @@ function endTurn(turn) {
 
 // ---- State -----------------------------------------------------------------------------------------------------------
 
-let state = "offline", queued = 0, idleTimer = 0;
+let state = "offline", queued = 0, idleTimer = 0, recalled = false;
 
 function showState() {
   const words = { idle: "ready", starting: "starting…", running: "running", stopping: "stopping…", offline: "reconnecting…" };
@@ -269,8 +269,10 @@ function showState() {
   $("queue").hidden = !busy;
   working();
   clearTimeout(idleTimer);
-  // Nothing runs, and an answer is missing: it went to an earlier server process. The history has it.
-  if (state === "idle" && unfinished()) idleTimer = setTimeout(() => { if (state === "idle" && unfinished()) recall(); }, 2000);
+  if (busy) recalled = false;
+  // Nothing runs, and an answer is missing: it went to an earlier server process. The history has it; looking once is enough.
+  const missing = () => state === "idle" && !recalled && unfinished();
+  if (missing()) idleTimer = setTimeout(() => { if (missing()) { recalled = true; recall(); } }, 1500);
 }
 
 const liveDraft = () => log.querySelector('.message[data-kind="draft"]:not([data-interrupted])');
@@ -361,6 +363,9 @@ async function recall() {
     if (partial) element.dataset.interrupted = "true";
     write(element, text);
   }
+  // The newest turn may still be running for an earlier server process, which cannot tell us how it ends.
+  const newest = messages.at(-1);
+  if (newest && (newest.role === "user" || (state !== "idle" && state !== "offline"))) awaited.add(newest.turn);
   for (const element of mine) { log.append(element); byId.set(element.dataset.id, element); }
   $("empty").hidden = log.childElementCount > 0;
   const waiting = held;

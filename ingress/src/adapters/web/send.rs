@@ -79,7 +79,7 @@ pub(crate) async fn send(
         }
     };
     let text = posted.words();
-    let Posted { session, id, .. } = posted;
+    let Posted { session, id, ask, .. } = posted;
     let accepted = match inner.publisher.accept(inner.event(&session, &id, &text)).await {
         Ok(accepted) => accepted,
         Err(error) => return Problem::from(error).into_response(),
@@ -90,7 +90,8 @@ pub(crate) async fn send(
         Accepted::Duplicate { .. } => (StatusCode::OK, "duplicate"),
     };
     let answer = json!({ "status": status, "id": id, "turn": turn.to_string() });
-    if code == StatusCode::ACCEPTED {
+    // Other windows see what was written; a button that was pressed is no words.
+    if code == StatusCode::ACCEPTED && ask.is_none() {
         inner.hub.tell(Word::User { session, id, text, turn }).await;
     }
     (code, Json(answer)).into_response()
