@@ -1,5 +1,7 @@
 //! Logs and traces: on at the start, flushed at the end.
 
+use std::io::IsTerminal;
+
 use anyhow::Context;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::Resource;
@@ -38,7 +40,11 @@ pub fn start(settings: &Telemetry, service: &str) -> anyhow::Result<Guard> {
         .with_context(|| format!("bad setting telemetry.log {:?}", settings.log))
         .context(Exit::Configuration)?;
     let log = match settings.log_format {
-        LogFormat::Text => fmt::layer().with_writer(std::io::stderr).with_target(false).boxed(),
+        LogFormat::Text => fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false)
+            .boxed(),
         LogFormat::Json => {
             fmt::layer().with_writer(std::io::stderr).json().flatten_event(true).boxed()
         }

@@ -1,5 +1,6 @@
 //! Which model answers: what the settings name, else what the keys that are there suggest.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,15 @@ pub fn choose(settings: &settings::Model) -> anyhow::Result<Arc<dyn Model>> {
         .context(Exit::Configuration)
 }
 
+/// The name of the model that [`choose`] chooses, in the form in which the settings would name it.
+///
+/// # Errors
+/// As [`choose`].
+pub fn chosen(settings: &settings::Model) -> anyhow::Result<String> {
+    let chooser = Chooser { settings, environment: &|name| std::env::var(name).ok() };
+    Ok(chooser.choice().context(Exit::Configuration)?.to_string())
+}
+
 struct Chooser<'a> {
     settings: &'a settings::Model,
     environment: &'a dyn Fn(&str) -> Option<String>,
@@ -49,10 +59,20 @@ enum Choice {
     Anthropic(String),
 }
 
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scripted => f.write_str("scripted"),
+            Self::OpenAi(model) => write!(f, "openai:{model}"),
+            Self::Anthropic(model) => write!(f, "anthropic:{model}"),
+        }
+    }
+}
+
 impl Chooser<'_> {
     fn choose(&self) -> anyhow::Result<Arc<dyn Model>> {
         let choice = self.choice()?;
-        tracing::info!(model = ?choice, "the model");
+        tracing::info!(model = %choice, "the model");
         Ok(match choice {
             Choice::Scripted => Arc::new(Scripted::new(self.settings.scripted_pace.get())),
             Choice::OpenAi(model) => {

@@ -16,7 +16,7 @@ use proto::turn::Usage;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-pub use self::choose::choose;
+pub use self::choose::{choose, chosen};
 pub use self::error::ModelError;
 
 /// Something that continues a conversation.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::stream::{Config, StorageType};
 use async_nats::jetstream::{self, AckKind};
@@ -25,6 +25,8 @@ const WINDOW: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The subject of measurements past JetStream.
 const CORE: &str = "raw-core";
+/// A subject on which no one listens.
+const NOBODY: &str = "raw-nobody";
 
 /// The broker's own figures.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -153,9 +155,9 @@ impl Bench {
 
     async fn subscribe(&self) -> anyhow::Result<Subscriber> {
         let messages = self.far.subscribe(CORE).await?;
-        // The server knows of it once it has answered.
-        self.far.flush().await?;
-        self.far.request(CORE, Bytes::new()).await.ok();
+        // The server takes what a connection sends in order: once it has refused this, it knows of the subscription.
+        let refused = self.far.request(NOBODY, Bytes::new()).await;
+        ensure!(refused.is_err(), "someone answers on {NOBODY}");
         Ok(messages)
     }
 }

@@ -293,7 +293,7 @@ pub struct Telemetry {
 
 impl Default for Telemetry {
     fn default() -> Self {
-        Self { log: "info".into(), log_format: LogFormat::Text }
+        Self { log: "info,async_nats=warn".into(), log_format: LogFormat::Text }
     }
 }
 
