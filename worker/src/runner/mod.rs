@@ -27,7 +27,7 @@ use self::orders::Order;
 use self::table::Table;
 use crate::fence::Fence;
 use crate::shared::Shared;
-use crate::turn::{Stop, Turn};
+use crate::turn::{Budget, Counts, Stop, Turn};
 
 /// How often the loop shows that it comes round.
 const PULSE: Duration = Duration::from_secs(1);
@@ -209,7 +209,10 @@ impl Runner {
             let _running = Count::one(&shared.metrics.running);
             order.acknowledge().await;
             let Order { order, permit, .. } = order;
-            let turn = Turn { shared: Arc::clone(&shared), order, fence, wishes, cut, tracker };
+            let budget = Budget::new(shared.node.settings.agent.max_iterations);
+            let shared = Arc::clone(&shared);
+            let counts = Counts::default();
+            let turn = Turn { shared, order, fence, wishes, cut, tracker, budget, counts };
             Box::pin(turn.run()).await;
             drop(permit);
         };

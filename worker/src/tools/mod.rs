@@ -126,8 +126,15 @@ impl Toolbox {
     }
 
     fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
-        let specs = tools.iter().map(|tool| tool.spec()).collect();
-        Self { tools, specs }
+        let mut toolbox = Self { tools: Vec::new(), specs: Vec::new() };
+        toolbox.add(tools);
+        toolbox
+    }
+
+    /// Puts more tools in.
+    pub(crate) fn add(&mut self, tools: Vec<Arc<dyn Tool>>) {
+        self.specs.extend(tools.iter().map(|tool| tool.spec()));
+        self.tools.extend(tools);
     }
 
     /// How models see them.

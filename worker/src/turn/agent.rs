@@ -3,19 +3,31 @@
 use proto::id::Seq;
 use proto::transcript::{Body, ToolCall};
 use proto::turn::Usage;
+use tokio_util::sync::CancellationToken;
 
 use super::model_call::Called;
 use super::prepare::Seat;
 use super::spoken::{Spoken, Stage};
 use super::{Ending, Halt, Stop, Turn, prompt};
+use crate::activity::Tracker;
 use crate::models::{Answer, Calls};
 use crate::transcript::Log;
 
-/// A turn in its loop.
+/// An agent in its loop: the turn's own, or one that works for it.
 pub(super) struct Agent<'a> {
     pub(super) turn: &'a Turn,
-    pub(super) seat: Seat,
-    pub(super) stage: Stage,
+    /// The place in the session; a sub-agent has none.
+    pub(super) seat: Option<Seat>,
+    /// Where its words are shown; a sub-agent speaks to its parent only.
+    pub(super) stage: Option<Stage>,
+    /// How many agents stand above it.
+    pub(super) depth: u8,
+    /// How many model calls it may make, whatever the turn may.
+    pub(super) limit: u32,
+    /// When to stop whatever is in flight.
+    pub(super) cut: CancellationToken,
+    /// Where its progress is noted.
+    pub(super) tracker: Tracker,
     pub(super) log: Log,
     pub(super) spoken: Spoken,
     /// The hints that the model has seen.
@@ -25,8 +37,6 @@ pub(super) struct Agent<'a> {
     pub(super) usage: Usage,
     /// Model calls so far.
     pub(super) iteration: u32,
-    /// Questions to people so far, in this attempt.
-    pub(super) asks: u32,
 }
 
 impl Agent<'_> {
@@ -40,10 +50,7 @@ impl Agent<'_> {
                 return Ok(Ending::Stopped(stop));
             }
             self.take_steers().await?;
-            let limit = self.turn.shared.node.settings.agent.max_iterations;
-            let calls = if self.iteration < limit { Calls::Allowed } else { Calls::Forbidden };
-            self.iteration += 1;
-            self.turn.tracker.iteration(self.iteration);
+            let calls = self.next_calls();
             let mut answer = match Box::pin(self.call_model(calls)).await? {
                 Called::Answered(answer) => answer,
                 Called::Stopped(stop) => return self.cut_off(stop).await,
@@ -65,6 +72,14 @@ impl Agent<'_> {
         }
     }
 
+    /// Counts the next model call. When the budget is gone there is one more, to sum up.
+    fn next_calls(&mut self) -> Calls {
+        let is_free = self.iteration < self.limit && self.turn.budget.take();
+        self.iteration += 1;
+        self.tracker.iteration(self.turn.budget.used());
+        if is_free { Calls::Allowed } else { Calls::Forbidden }
+    }
+
     /// Whether an earlier attempt got the whole answer, and only its report is missing.
     fn is_answered(&self) -> bool {
         let is_mark = |body: &Body| matches!(body, Body::Resumed);
@@ -75,14 +90,19 @@ impl Agent<'_> {
         }) && self.iteration > 0
     }
 
+    /// The hints that came and are not in the conversation yet. They are for the turn's own agent.
+    pub(super) fn new_steers(&self) -> Vec<Seq> {
+        if self.depth > 0 {
+            return Vec::new();
+        }
+        let wishes = self.turn.wishes.borrow();
+        let is_new = |seq: &&Seq| !self.taken.contains(seq);
+        wishes.steers().iter().filter(is_new).copied().collect()
+    }
+
     /// Puts the hints that came into the conversation.
     async fn take_steers(&mut self) -> Result<(), Halt> {
-        let came: Vec<Seq> = {
-            let wishes = self.turn.wishes.borrow();
-            let new = |seq: &&Seq| !self.taken.contains(seq);
-            wishes.steers().iter().filter(new).copied().collect()
-        };
-        for seq in came {
+        for seq in self.new_steers() {
             if let Some(event) = self.turn.input(seq).await? {
                 let text = prompt::words(&event);
                 self.log.append(Body::User { inputs: vec![seq], text }).await?;

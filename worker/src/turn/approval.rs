@@ -30,25 +30,24 @@ enum Heard {
 impl Agent<'_> {
     /// Asks, and waits for the decision, the end of the turn, or the time limit.
     pub(super) async fn ask_approval(
-        &mut self,
+        &self,
         command: &str,
         danger: &Danger,
     ) -> Result<Verdict, Halt> {
         let turn = self.turn;
-        self.asks += 1;
-        let of = turn.order.of;
-        let ask = AskId { turn: of.turn, attempt: of.attempt, number: self.asks };
+        let (of, number) = (turn.order.of, turn.counts.ask());
+        let ask = AskId { turn: of.turn, attempt: of.attempt, number };
         turn.shared.metrics.asks.inc();
         turn.fence.check()?;
         // Before it is asked, so that no plain message interrupts a turn that waits for its answer.
-        turn.tracker.enter(State::WaitingForHuman, command);
+        self.tracker.enter(State::WaitingForHuman, command);
         let text = question(command, danger);
-        turn.report(News::Asked { ask, text }, &format!("asked-{}", self.asks)).await?;
+        turn.report(News::Asked { ask, text }, &format!("asked-{number}")).await?;
         let heard = self.decision(ask).await;
         turn.fence.check()?;
-        turn.tracker.enter(State::Preparing, "");
+        self.tracker.enter(State::Preparing, "");
         if !matches!(heard, Heard::Decision(_)) {
-            let what = format!("ask-closed-{}", self.asks);
+            let what = format!("ask-closed-{number}");
             turn.report(News::AskClosed { ask }, &what).await?;
         }
         Ok(match heard {

@@ -16,6 +16,10 @@ use super::{Halt, Stop, Turn};
 use crate::tools::{Effort, Output, Tool};
 use crate::transcript::CALL_AGAIN;
 
+/// The result of a call that a person's hint came before.
+const NEWS_FIRST: &str = "[not run: the person has said something meanwhile; read it, then decide whether this is still \
+                          needed]";
+
 /// A call that can be run.
 struct Ready {
     tool: Arc<dyn Tool>,
@@ -37,6 +41,10 @@ impl Agent<'_> {
         for (call, ready) in calls.into_iter().zip(ready) {
             let output = match self.turn.stopped() {
                 Some(stop) => skipped(stop),
+                // What was said may make the rest needless, so the model hears it first.
+                None if !self.new_steers().is_empty() => {
+                    Output::new(CallStatus::Skipped, NEWS_FIRST)
+                }
                 None => self.run_one(ready).await?,
             };
             self.store_result(call, output).await?;
@@ -50,25 +58,27 @@ impl Agent<'_> {
         calls: Vec<ToolCall>,
         ready: Vec<Result<Ready, Output>>,
     ) -> Result<(), Halt> {
-        let turn = self.turn;
-        turn.fence.check()?;
+        self.turn.fence.check()?;
         let names = calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", ");
         let limits = ready.iter().flatten().map(|ready| ready.tool.limit(&ready.arguments));
-        turn.tracker.tool(&calls[0].name, &names, limits.flatten().max());
-        let runs = ready.into_iter().map(|ready| async {
-            match ready {
-                Ok(ready) => turn.execute(ready).await,
-                Err(output) => output,
-            }
-        });
-        let outputs = join_all(runs).await;
+        self.tracker.tool(&calls[0].name, &names, limits.flatten().max());
+        let outputs = {
+            let agent = &*self;
+            let runs = ready.into_iter().map(|ready| async {
+                match ready {
+                    Ok(ready) => agent.execute(ready).await,
+                    Err(output) => output,
+                }
+            });
+            join_all(runs).await
+        };
         for (call, output) in calls.into_iter().zip(outputs) {
             self.store_result(call, output).await?;
         }
         Ok(())
     }
 
-    async fn run_one(&mut self, ready: Result<Ready, Output>) -> Result<Output, Halt> {
+    async fn run_one(&self, ready: Result<Ready, Output>) -> Result<Output, Halt> {
         let ready = match ready {
             Ok(ready) => ready,
             Err(output) => return Ok(output),
@@ -83,10 +93,25 @@ impl Agent<'_> {
         }
         self.turn.fence.check()?;
         let limit = ready.tool.limit(&ready.arguments);
-        self.turn.tracker.tool(ready.name, &summary, limit);
-        let output = self.turn.execute(ready).await;
-        self.turn.tracker.touch();
+        self.tracker.tool(ready.name, &summary, limit);
+        let output = self.execute(ready).await;
+        self.tracker.touch();
         Ok(output)
+    }
+
+    async fn execute(&self, ready: Ready) -> Output {
+        let Ready { tool, name, arguments } = ready;
+        let span = tracing::info_span!("tool", name);
+        let effort = Effort { cut: self.cut.clone(), tracker: self.tracker.clone() };
+        let started = Instant::now();
+        let run = AssertUnwindSafe(tool.run(&arguments, &effort)).catch_unwind();
+        let output = run.instrument(span).await.unwrap_or_else(|_| {
+            tracing::error!(tool = name, "a tool panicked");
+            Output::failed("the tool broke down; whether it did anything is not known")
+        });
+        let seconds = started.elapsed().as_secs_f64();
+        self.turn.shared.metrics.tool.with_label_values(&[name]).observe(seconds);
+        output
     }
 
     async fn store_result(&mut self, call: ToolCall, output: Output) -> Result<(), Halt> {
@@ -113,21 +138,6 @@ impl Turn {
             Ok(arguments) => Ok(Ready { tool, name, arguments }),
             Err(error) => Err(Output::failed(format_args!("the arguments are not JSON: {error}"))),
         }
-    }
-
-    async fn execute(&self, ready: Ready) -> Output {
-        let Ready { tool, name, arguments } = ready;
-        let span = tracing::info_span!("tool", name);
-        let effort = Effort { cut: self.cut.clone(), tracker: self.tracker.clone() };
-        let started = Instant::now();
-        let run = AssertUnwindSafe(tool.run(&arguments, &effort)).catch_unwind();
-        let output = run.instrument(span).await.unwrap_or_else(|_| {
-            tracing::error!(tool = name, "a tool panicked");
-            Output::failed("the tool broke down; whether it did anything is not known")
-        });
-        let seconds = started.elapsed().as_secs_f64();
-        self.shared.metrics.tool.with_label_values(&[name]).observe(seconds);
-        output
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod agent;
 mod approval;
+mod budget;
 mod calls;
 mod model_call;
 mod prepare;
@@ -10,8 +11,12 @@ mod report;
 mod spoken;
 mod wishes;
 
+#[cfg(test)]
+mod tests;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::FutureExt;
 use proto::id::Partition;
@@ -20,6 +25,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::agent::Agent;
+pub(crate) use self::budget::Budget;
 pub(crate) use self::wishes::{Stop, Wishes};
 use crate::activity::Tracker;
 use crate::fence::{Fence, Lost};
@@ -47,6 +53,23 @@ pub(crate) struct Turn {
     pub(crate) cut: CancellationToken,
     /// Where progress is noted.
     pub(crate) tracker: Tracker,
+    /// What it and its sub-agents may spend.
+    pub(crate) budget: Budget,
+    /// What it has counted.
+    pub(crate) counts: Counts,
+}
+
+/// Numbers that make names unique within an attempt.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    asks: AtomicU32,
+}
+
+impl Counts {
+    /// The number of the next question to a person.
+    fn ask(&self) -> u32 {
+        self.asks.fetch_add(1, Ordering::Relaxed) + 1
+    }
 }
 
 /// How the turn came to an end.
@@ -181,9 +204,12 @@ impl Agent<'_> {
         let sid = self.turn.order.of.sid;
         let Self { turn, log, seat, spoken, steered, usage, .. } = self;
         let (last, entries) = log.into_parts();
-        if turn.fence.check().is_ok() {
+        if let Some(seat) = seat
+            && turn.fence.check().is_ok()
+        {
             turn.shared.shelf.put(sid, seat.keep(last, entries));
         }
+        tracing::info!(calls = turn.budget.used(), usage.input, usage.output, "what it took");
         Summary { reply: spoken.text().to_owned(), steered, usage }
     }
 }

@@ -10,6 +10,7 @@ use tracing::Instrument;
 use super::agent::Agent;
 use super::spoken::{Spoken, Stage};
 use super::{Halt, Stop, Turn};
+use crate::activity::Tracker;
 use crate::fence::Lost;
 use crate::models::{Answer, Calls, Message, ModelError, Request, Sign, Words};
 use crate::transcript::messages;
@@ -55,9 +56,9 @@ impl Agent<'_> {
                 return Ok(Called::Failed(error));
             };
             self.spoken.take_back();
-            self.turn.tracker.enter(State::WaitingForQuota, &error.to_string());
+            self.tracker.enter(State::WaitingForQuota, &error.to_string());
             tokio::select! {
-                () = self.turn.cut.cancelled() => return Ok(Called::Stopped(self.why_cut())),
+                () = self.cut.cancelled() => return Ok(Called::Stopped(self.why_cut())),
                 () = tokio::time::sleep(pause) => {}
             }
             if let Some(stop) = self.turn.stopped() {
@@ -75,12 +76,12 @@ impl Agent<'_> {
         let span = tracing::info_span!("model_call", iteration = self.iteration, tries);
         let started = Instant::now();
         self.turn.fence.check()?;
-        self.turn.tracker.enter(State::WaitingForModel, "");
+        self.tracker.enter(State::WaitingForModel, "");
         let streamed = self.stream(calls, started).instrument(span).await?;
         self.turn.shared.metrics.model_call.observe(started.elapsed().as_secs_f64());
         self.turn.fence.check()?;
         let Streamed::Done(Ok(answer)) = streamed else { return Ok(streamed) };
-        self.turn.tracker.touch();
+        self.tracker.touch();
         self.usage.input += answer.usage.input;
         self.usage.output += answer.usage.output;
         let tokens = &self.turn.shared.metrics.tokens;
@@ -89,7 +90,7 @@ impl Agent<'_> {
         // A model that does not stream says everything at the end.
         let rest = answer.text.strip_prefix(self.spoken.segment()).unwrap_or_default().to_owned();
         self.spoken.push(&rest);
-        show(self.turn, &self.stage, &mut self.spoken).await?;
+        show(self.turn, self.stage.as_ref(), &mut self.spoken).await?;
         if self.spoken.segment().is_empty() && answer.calls.is_empty() {
             return Ok(Streamed::Done(Err(ModelError::Empty)));
         }
@@ -98,7 +99,7 @@ impl Agent<'_> {
 
     /// Runs the call and passes its words on. The call is part of this future, so that dropping either ends both.
     async fn stream(&mut self, calls: Calls, started: Instant) -> Result<Streamed, Lost> {
-        let turn = self.turn;
+        let (turn, tracker) = (self.turn, &self.tracker);
         let mut first = Some(started);
         let (words, mut signs) = Words::channel();
         let mut messages = messages(self.log.entries());
@@ -115,28 +116,26 @@ impl Agent<'_> {
         let streamed = loop {
             tokio::select! {
                 biased;
-                () = turn.cut.cancelled() => break Streamed::Cut,
-                Some(sign) = signs.recv() => hear(turn, &mut self.spoken, &mut first, sign),
+                () = self.cut.cancelled() => break Streamed::Cut,
+                Some(sign) = signs.recv() => hear((turn, tracker), &mut self.spoken, &mut first, sign),
                 outcome = &mut call => break Streamed::Done(outcome),
-                () = self.spoken.due(), if turn.shared.node.bus.is_connected() => {
-                    show(turn, &self.stage, &mut self.spoken).await?;
+                () = self.spoken.due(), if self.stage.is_some() && turn.shared.node.bus.is_connected() => {
+                    show(turn, self.stage.as_ref(), &mut self.spoken).await?;
                 }
             }
         };
         drop(call);
         while let Ok(sign) = signs.try_recv() {
-            hear(turn, &mut self.spoken, &mut first, sign);
+            hear((turn, tracker), &mut self.spoken, &mut first, sign);
         }
         Ok(streamed)
     }
 }
 
 /// Shows what has not been shown. While the broker is away it is kept, to be shown later.
-async fn show(turn: &Turn, stage: &Stage, spoken: &mut Spoken) -> Result<(), Lost> {
+async fn show(turn: &Turn, stage: Option<&Stage>, spoken: &mut Spoken) -> Result<(), Lost> {
     turn.fence.check()?;
-    if !turn.shared.node.bus.is_connected() {
-        return Ok(());
-    }
+    let Some(stage) = stage.filter(|_| turn.shared.node.bus.is_connected()) else { return Ok(()) };
     if let Some(draft) = spoken.draft(stage) {
         let subject = subject::draft(&stage.address.platform, &stage.address.account);
         turn.shared.node.bus.tell(subject, &draft).await;
@@ -145,16 +144,21 @@ async fn show(turn: &Turn, stage: &Stage, spoken: &mut Spoken) -> Result<(), Los
 }
 
 /// Takes a sign of the model in. `first` is when the call began, until the first word has come.
-fn hear(turn: &Turn, spoken: &mut Spoken, first: &mut Option<Instant>, sign: Sign) {
+fn hear(
+    (turn, tracker): (&Turn, &Tracker),
+    spoken: &mut Spoken,
+    first: &mut Option<Instant>,
+    sign: Sign,
+) {
     match sign {
         Sign::Text(text) => {
             if let Some(started) = first.take() {
                 let metrics = &turn.shared.metrics;
                 metrics.first_token.observe(started.elapsed().as_secs_f64());
             }
-            turn.tracker.streaming();
+            tracker.streaming();
             spoken.push(&text);
         }
-        Sign::Busy => turn.tracker.touch(),
+        Sign::Busy => tracker.touch(),
     }
 }

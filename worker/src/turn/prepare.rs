@@ -93,14 +93,17 @@ pub(super) async fn agent(turn: &Turn) -> Result<Result<Agent<'_>, Ending>, Halt
 fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) -> Agent<'a> {
     let mut agent = Agent {
         turn,
-        seat,
-        stage,
+        seat: Some(seat),
+        stage: Some(stage),
+        depth: 0,
+        limit: turn.shared.node.settings.agent.max_iterations,
+        cut: turn.cut.clone(),
+        tracker: turn.tracker.clone(),
         spoken: Spoken::default(),
         steered: Vec::new(),
         taken: Vec::new(),
         usage: proto::turn::Usage::default(),
         iteration: 0,
-        asks: 0,
         log,
     };
     for entry in own_part(agent.log.entries(), turn.order.of, user) {
@@ -114,6 +117,7 @@ fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) 
             Body::System { .. } | Body::Result { .. } | Body::Resumed => {}
         }
     }
+    turn.budget.spend(agent.iteration);
     agent
 }
 

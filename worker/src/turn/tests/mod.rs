@@ -1,0 +1,32 @@
+//! Turns as a whole, on a real broker and against a strict provider.
+
+mod events;
+mod interrupts;
+mod provider;
+mod rig;
+mod strict;
+mod tool;
+
+use std::sync::Arc;
+
+use node::settings;
+
+use self::provider::{Form, Provider};
+use crate::models::{self, Model};
+
+/// The worker's own client of the provider.
+fn client(provider: &Provider, form: Form) -> Arc<dyn Model> {
+    let mut settings = settings::Model::default();
+    match form {
+        Form::OpenAi => {
+            settings.name = "openai:test".into();
+            settings.openai_base_url.clone_from(&provider.base_url);
+        }
+        Form::Anthropic => {
+            settings.name = "anthropic:test".into();
+            settings.anthropic_base_url.clone_from(&provider.base_url);
+            settings.anthropic_api_key = settings::Secret::new("key".into());
+        }
+    }
+    models::choose(&settings).unwrap()
+}
