@@ -1,5 +1,5 @@
 //! A nats-server child: JetStream on loopback, everything it has in one folder, its own process group so that Ctrl-C does not
-//! reach it before the drain is over, and its end with its parent's.
+//! reach it before the drain is over, and its end with its parent's, however that comes.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -15,6 +15,7 @@ use node::settings::Secret;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::guard::Guard;
 use super::obtain::Binary;
 use super::orphan;
 use crate::data::kept_secret;
@@ -81,6 +82,8 @@ struct Places {
 /// A running server; dropping it kills it.
 #[derive(Debug)]
 pub struct Server {
+    // Dropped before the child: the watch must not outlive what it watches.
+    guard: Guard,
     child: Child,
     pid: Pid,
     places: Places,
@@ -116,8 +119,9 @@ impl Server {
             .map_err(run)?;
         let id = child.id().ok_or_else(|| run(io::Error::other("it has no pid")))?;
         let pid = Pid::from_raw(i32::try_from(id).map_err(|e| run(io::Error::other(e)))?);
+        let guard = Guard::over(pid).map_err(run)?;
         std::fs::write(&places.pid, id.to_string()).map_err(folder_error(&places.pid))?;
-        let mut server = Self { child, pid, places, port: 0, password };
+        let mut server = Self { guard, child, pid, places, port: 0, password };
         server.wait_ready().await?;
         Ok(server)
     }
@@ -182,8 +186,9 @@ impl Server {
 
     /// Stops it: asks, waits, and then does not ask.
     pub async fn stop(mut self) {
+        drop(self.guard);
         // Asking one that has ended does nothing, and killing it neither.
-        let _ = self.signal(Signal::SIGTERM);
+        let _ = kill(self.pid, Signal::SIGTERM);
         if timeout(STOP, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
@@ -192,6 +197,7 @@ impl Server {
 
     /// Kills it at once, as a crash would.
     pub async fn kill(mut self) {
+        drop(self.guard);
         let _ = self.child.kill().await;
     }
 

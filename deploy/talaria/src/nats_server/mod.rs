@@ -2,6 +2,7 @@
 //! the same code, so that what is tested is what is shipped.
 
 mod child;
+mod guard;
 mod obtain;
 mod orphan;
 mod pins;

@@ -1,5 +1,5 @@
-//! A server that outlived its parent (which was killed): found by the pid file in its folder, and stopped before a new one
-//! starts on the same data. The folder's owner holds the folder's lock meanwhile.
+//! A server that outlived its parent and the watch over it (all were killed, or it was slow to end): found by the pid file in
+//! its folder, and stopped before a new one starts on the same data. The folder's owner holds the folder's lock meanwhile.
 
 use std::path::Path;
 use std::process::Stdio;
