@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Media;
 use crate::id::{Attempt, Seq, TurnId};
 
 /// One entry of a conversation.
@@ -56,6 +57,16 @@ pub enum Body {
     },
     /// A new attempt goes on from here; shuts out what an earlier one might still write.
     Resumed,
+    /// What came along with the person's words that follow.
+    Attached {
+        /// The files, by reference.
+        media: Vec<Media>,
+    },
+    /// The conversation so far in a shorter form: for a model these entries stand in place of all before this one.
+    Compressed {
+        /// The beginning, a summary, and the newest part as it was.
+        entries: Vec<Entry>,
+    },
 }
 
 /// A tool call of the model.

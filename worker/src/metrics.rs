@@ -48,6 +48,10 @@ pub(crate) struct Metrics {
     pub(crate) first_token: Histogram,
     /// Model calls that failed, by why.
     pub(crate) model_errors: IntCounterVec,
+    /// Calls that another model had to take over.
+    pub(crate) fallbacks: IntCounter,
+    /// Conversations that were made shorter, by how.
+    pub(crate) compressions: IntCounterVec,
     /// How long tools run, by tool.
     pub(crate) tool: HistogramVec,
     /// Claims that were refused.
@@ -76,6 +80,16 @@ impl Metrics {
             model_call: model_call()?,
             first_token: first_token()?,
             model_errors: model_errors()?,
+            fallbacks: counter(
+                "fallbacks_total",
+                "Model calls that another model had to take over.",
+            )?,
+            compressions: vec(
+                "compressions_total",
+                "Conversations that were made shorter, by whether a model wrote the summary.",
+                "by",
+                &["model", "rule"],
+            )?,
             tool: tool(tools)?,
             claims_denied: counter("claims_denied_total", "Claims that a scheduler refused.")?,
             fence_refusals: counter(
@@ -114,6 +128,8 @@ impl Metrics {
             Box::new(self.model_call.clone()),
             Box::new(self.first_token.clone()),
             Box::new(self.model_errors.clone()),
+            Box::new(self.fallbacks.clone()),
+            Box::new(self.compressions.clone()),
             Box::new(self.tool.clone()),
             Box::new(self.claims_denied.clone()),
             Box::new(self.fence_refusals.clone()),

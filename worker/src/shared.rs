@@ -9,6 +9,7 @@ use node::clock::Clock;
 use crate::metrics::Metrics;
 use crate::models::Model;
 use crate::tools::Toolbox;
+use crate::tools::picture::Pictures;
 use crate::transcript::Shelf;
 
 /// The worker.
@@ -19,6 +20,8 @@ pub(crate) struct Shared {
     pub(crate) model: Arc<dyn Model>,
     /// What it may do.
     pub(crate) tools: Toolbox,
+    /// Where pictures are fetched.
+    pub(crate) pictures: Pictures,
     /// Conversations of recent turns.
     pub(crate) shelf: Shelf,
     /// What is counted.
@@ -35,7 +38,9 @@ impl Shared {
     pub(crate) fn new(node: Node, model: Arc<dyn Model>) -> anyhow::Result<Self> {
         let tools = Toolbox::new(&node.settings.worker)?;
         let metrics = Metrics::register(&node.metrics, &tools.names())?;
-        Ok(Self { node, model, tools, shelf: Shelf::new(), metrics, clock: Clock::start() })
+        let pictures = Pictures::new(node.settings.worker.fetch_private)?;
+        let (shelf, clock) = (Shelf::new(), Clock::start());
+        Ok(Self { node, model, tools, pictures, shelf, metrics, clock })
     }
 
     /// How long a right lasts after the last confirmed sign of life was sent: less than the scheduler waits before it gives the turn

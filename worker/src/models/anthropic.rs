@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::choose::Access;
 use super::stream::{Events, cut_off, error_of};
-use super::{Answer, Calls, Message, Model, ModelError, Request, Words, stream};
+use super::{Answer, Calls, Image, Message, Model, ModelError, Request, Words, stream};
 
 const VERSION: &str = "2023-06-01";
 
@@ -25,7 +25,7 @@ impl Anthropic {
         let mut body = json!({
             "model": self.access.model,
             "max_tokens": request.max_tokens,
-            "messages": messages(&request.messages),
+            "messages": messages(request),
             "stream": true,
         });
         let system: Vec<&str> = request.messages.iter().filter_map(instructions).collect();
@@ -95,12 +95,15 @@ const fn instructions<'a>(message: &Message<'a>) -> Option<&'a str> {
 }
 
 /// The conversation in the form of the API: roles alternate, beginning with the user, and results are the user's.
-fn messages(all: &[Message<'_>]) -> Vec<Value> {
+fn messages(request: &Request<'_>) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
-    for message in all {
+    for (at, message) in request.messages.iter().enumerate() {
         let (role, blocks) = match message {
             Message::System(_) => continue,
-            Message::User(text) => ("user", text_block(text).into_iter().collect()),
+            Message::User(text) => {
+                let images = request.images.get(&at).into_iter().flatten().map(|seen| image(seen));
+                ("user", images.chain(text_block(text)).collect())
+            }
             Message::Assistant { text, calls } => {
                 ("assistant", text_block(text).into_iter().chain(calls.iter().map(call)).collect())
             }
@@ -119,8 +122,11 @@ fn messages(all: &[Message<'_>]) -> Vec<Value> {
             None => turns.push((role, blocks)),
         }
     }
-    if let Some(last) = turns.last_mut().and_then(|(_, content)| content.last_mut()) {
-        *last = marked(last.take());
+    // The end of this request, and that of the one before, which the provider has in its cache.
+    for (_, content) in turns.iter_mut().rev().filter(|(role, _)| *role == "user").take(2) {
+        if let Some(last) = content.last_mut() {
+            *last = marked(last.take());
+        }
     }
     turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
 }
@@ -128,6 +134,10 @@ fn messages(all: &[Message<'_>]) -> Vec<Value> {
 /// Empty text is refused by the API.
 fn text_block(text: &str) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+fn image(image: &Image) -> Value {
+    json!({ "type": "image", "source": { "type": "base64", "media_type": image.mime, "data": image.data } })
 }
 
 fn call(call: &ToolCall) -> Value {
@@ -221,6 +231,8 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::super::fake::{self, Then};
@@ -282,7 +294,8 @@ mod tests {
     #[test]
     fn roles_alternate_and_results_come_before_words() {
         let calls = [ToolCall { id: "a".into(), name: "t".into(), arguments: "not json".into() }];
-        let sent = messages(&[
+        let image = Arc::new(Image { mime: "image/png", data: "AA==".into() });
+        let messages = vec![
             Message::System("s"),
             Message::Assistant { text: "hello", calls: &[] },
             Message::User("one"),
@@ -290,10 +303,16 @@ mod tests {
             Message::Assistant { text: "", calls: &calls },
             Message::Result { call: "a", output: "o" },
             Message::User("steer"),
-        ]);
+        ];
+        let images = BTreeMap::from([(3, vec![image])]);
+        let request =
+            Request { messages, images, tools: &[], calls: Calls::Allowed, max_tokens: 1 };
+        let sent = super::messages(&request);
         let roles: Vec<_> = sent.iter().filter_map(|message| message["role"].as_str()).collect();
         assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
-        assert_eq!(sent[2]["content"].as_array().map(Vec::len), Some(2));
+        assert_eq!(sent[2]["content"].as_array().map(Vec::len), Some(3));
+        assert_eq!(sent[2]["content"][1]["source"]["media_type"], "image/png");
+        assert_eq!(sent[2]["content"][2]["cache_control"]["type"], "ephemeral");
         assert_eq!(sent[3]["content"][0]["input"], json!({}));
         assert_eq!(sent[4]["content"][0]["type"], "tool_result");
         assert_eq!(sent[4]["content"][1]["cache_control"]["type"], "ephemeral");

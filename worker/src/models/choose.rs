@@ -8,10 +8,11 @@ use anyhow::{Context, bail};
 use node::exit::Exit;
 use node::settings::{self, Secret};
 
-use super::Model;
 use super::anthropic::Anthropic;
+use super::chain::Link;
 use super::openai::OpenAi;
 use super::scripted::Scripted;
+use super::{Model, known};
 
 /// The model of the OpenAI API that is used when none is named.
 const OPENAI_DEFAULT: &str = "gpt-5-mini";
@@ -71,9 +72,29 @@ impl fmt::Display for Choice {
 
 impl Chooser<'_> {
     fn choose(&self) -> anyhow::Result<Arc<dyn Model>> {
-        let choice = self.choice()?;
-        tracing::info!(model = %choice, "the model");
-        Ok(match choice {
+        let mut chain = self.link(self.choice()?)?;
+        let behind = self.settings.fallbacks.iter().map(|name| self.named(name));
+        let behind = behind.collect::<anyhow::Result<Vec<_>>>()?;
+        let mut next: Option<Arc<dyn Model>> = None;
+        for choice in behind.into_iter().rev() {
+            next = Some(Arc::new(Link { next, ..self.link(choice)? }));
+        }
+        chain.next = next;
+        Ok(Arc::new(chain))
+    }
+
+    fn link(&self, choice: Choice) -> anyhow::Result<Link> {
+        tracing::info!(model = %choice, "a model");
+        let name = match &choice {
+            Choice::Scripted => "",
+            Choice::OpenAi(model) | Choice::Anthropic(model) => model,
+        };
+        let context = match self.settings.context_tokens {
+            0 => known::context(name),
+            tokens => tokens,
+        };
+        let sees = known::sees(name);
+        let model: Arc<dyn Model> = match choice {
             Choice::Scripted => Arc::new(Scripted::new(self.settings.scripted_pace.get())),
             Choice::OpenAi(model) => {
                 let base_url = self.openai_base_url();
@@ -83,12 +104,18 @@ impl Chooser<'_> {
                 let base_url = self.anthropic_base_url();
                 Arc::new(Anthropic::new(self.access(model, base_url, self.anthropic_key())?))
             }
-        })
+        };
+        Ok(Link { model, context, sees, next: None })
     }
 
     fn choice(&self) -> anyhow::Result<Choice> {
+        self.named(&self.settings.name)
+    }
+
+    /// What a name chooses; an empty one leaves it to the keys.
+    fn named(&self, name: &str) -> anyhow::Result<Choice> {
         let own_server = self.openai_base_url() != settings::Model::default().openai_base_url;
-        match self.settings.name.trim() {
+        match name.trim() {
             "" if !self.anthropic_key().is_empty() => {
                 Ok(Choice::Anthropic(ANTHROPIC_DEFAULT.into()))
             }
@@ -100,7 +127,7 @@ impl Chooser<'_> {
                 Some(("openai", model)) if !model.is_empty() => {
                     if self.openai_key().is_empty() && !own_server {
                         bail!(
-                            "model.name is {name:?}, but there is no key; set OPENAI_API_KEY, or OPENAI_BASE_URL for a \
+                            "the model is {name:?}, but there is no key; set OPENAI_API_KEY, or OPENAI_BASE_URL for a \
                              server without keys"
                         );
                     }
@@ -108,12 +135,12 @@ impl Chooser<'_> {
                 }
                 Some(("anthropic", model)) if !model.is_empty() => {
                     if self.anthropic_key().is_empty() {
-                        bail!("model.name is {name:?}, but there is no key; set ANTHROPIC_API_KEY");
+                        bail!("the model is {name:?}, but there is no key; set ANTHROPIC_API_KEY");
                     }
                     Ok(Choice::Anthropic(model.into()))
                 }
                 _ => bail!(
-                    "unknown model.name {name:?}; write \"scripted\", \"openai:NAME\" or \"anthropic:NAME\""
+                    "unknown model {name:?}; write \"scripted\", \"openai:NAME\" or \"anthropic:NAME\""
                 ),
             },
         }
@@ -204,6 +231,24 @@ mod tests {
         let settings = settings::Model { name: "x".into(), ..settings::Model::default() };
         let error = choose(&settings).err().unwrap();
         assert_eq!(Exit::of(&error), Exit::Configuration);
+    }
+
+    #[test]
+    fn fallbacks_stand_behind_in_order_and_are_checked_at_the_start() {
+        let with = |fallbacks: &[&str]| settings::Model {
+            name: "openai:gpt-5".into(),
+            openai_api_key: Secret::new("k".into()),
+            fallbacks: fallbacks.iter().map(|name| (*name).to_owned()).collect(),
+            ..settings::Model::default()
+        };
+        let choose =
+            |settings: &settings::Model| Chooser { settings, environment: &|_| None }.choose();
+        let first = choose(&with(&["openai:gpt-3.5-turbo", "scripted"])).unwrap();
+        let second = first.fallback().unwrap();
+        assert_eq!((first.context_tokens(), second.context_tokens()), (272_000, 16_385));
+        assert!(first.sees() && !second.sees());
+        assert!(second.fallback().unwrap().fallback().is_none());
+        assert!(choose(&with(&["anthropic:claude"])).is_err(), "no key");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A provider for tests: answers with given bytes, then closes or hangs, and tells when it was hung up on.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
 
@@ -103,7 +104,7 @@ impl Fake {
 
 pub(super) fn request(tools: &[ToolSpec]) -> Request<'_> {
     let messages = vec![Message::System("be kind"), Message::User("hi")];
-    Request { messages, tools, calls: Calls::Allowed, max_tokens: 99 }
+    Request { messages, images: BTreeMap::new(), tools, calls: Calls::Allowed, max_tokens: 99 }
 }
 
 /// All words sent so far.

@@ -1,14 +1,19 @@
 //! Models: what a turn asks them, what they answer, and which one is used.
 
 mod anthropic;
+mod chain;
 mod choose;
 mod error;
+mod known;
 mod openai;
 mod scripted;
 mod stream;
 
 #[cfg(test)]
 mod fake;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use proto::transcript::ToolCall;
@@ -30,6 +35,30 @@ pub trait Model: Send + Sync {
         request: Request<'a>,
         words: Words,
     ) -> BoxFuture<'a, Result<Answer, ModelError>>;
+
+    /// How many tokens it reads at most.
+    fn context_tokens(&self) -> u64 {
+        128_000
+    }
+
+    /// Whether it sees pictures.
+    fn sees(&self) -> bool {
+        false
+    }
+
+    /// Who answers in its place when it cannot.
+    fn fallback(&self) -> Option<Arc<dyn Model>> {
+        None
+    }
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Its MIME type.
+    pub mime: &'static str,
+    /// Its bytes in Base64.
+    pub data: String,
 }
 
 /// What a model is asked.
@@ -37,6 +66,8 @@ pub trait Model: Send + Sync {
 pub struct Request<'a> {
     /// The conversation: each call is followed by exactly one result.
     pub messages: Vec<Message<'a>>,
+    /// What the person's words at a place in `messages` came with.
+    pub images: BTreeMap<usize, Vec<Arc<Image>>>,
     /// The tools that there are.
     pub tools: &'a [ToolSpec],
     /// Whether it may call them now.

@@ -1,5 +1,7 @@
 //! OpenAI-compatible chat completions, streamed.
 
+use std::sync::Arc;
+
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use proto::transcript::ToolCall;
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::choose::Access;
 use super::stream::{Events, cut_off, error_of};
-use super::{Answer, Calls, Message, Model, ModelError, Request, Words, stream};
+use super::{Answer, Calls, Image, Message, Model, ModelError, Request, Words, stream};
 
 /// The official API calls the limit by a new name, which compatible servers do not know.
 const OFFICIAL: &str = "https://api.openai.com/";
@@ -23,7 +25,11 @@ impl OpenAi {
     }
 
     fn body(&self, request: &Request<'_>) -> Value {
-        let messages: Vec<Value> = request.messages.iter().map(message).collect();
+        let with_images = |(at, said)| match request.images.get(&at) {
+            Some(images) => with_images(message(said), images),
+            None => message(said),
+        };
+        let messages: Vec<Value> = request.messages.iter().enumerate().map(with_images).collect();
         let mut body = json!({
             "model": self.access.model,
             "messages": messages,
@@ -106,6 +112,17 @@ fn message(message: &Message<'_>) -> Value {
             json!({ "role": "tool", "tool_call_id": call, "content": output })
         }
     }
+}
+
+/// The words of a message, and pictures.
+fn with_images(mut message: Value, images: &[Arc<Image>]) -> Value {
+    let text = json!({ "type": "text", "text": message["content"].take() });
+    let image = |image: &Arc<Image>| {
+        let url = format!("data:{};base64,{}", image.mime, image.data);
+        json!({ "type": "image_url", "image_url": { "url": url } })
+    };
+    message["content"] = std::iter::once(text).chain(images.iter().map(image)).collect();
+    message
 }
 
 /// The answer as far as it has come.
@@ -261,6 +278,14 @@ mod tests {
             let error = model.call(fake::request(&[]), words).await.unwrap_err();
             assert_eq!(error.label(), "stalled");
         });
+    }
+
+    #[test]
+    fn pictures_follow_the_words_that_they_came_with() {
+        let image = Arc::new(Image { mime: "image/png", data: "AA==".into() });
+        let sent = with_images(message(&Message::User("look")), &[image]);
+        assert_eq!(sent["content"][0]["text"], "look");
+        assert_eq!(sent["content"][1]["image_url"]["url"], "data:image/png;base64,AA==");
     }
 
     #[test]

@@ -191,6 +191,8 @@ fn echo(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::super::{Sign, ToolSpec};
     use super::*;
 
@@ -202,6 +204,7 @@ mod tests {
         let tools = tools();
         plan(&Request {
             messages: vec![Message::User(said)],
+            images: BTreeMap::new(),
             tools: &tools,
             calls: Calls::Allowed,
             max_tokens: 1,
@@ -240,7 +243,13 @@ mod tests {
             Message::Result { call: "c", output: "slept 1 s" },
         ];
         let (words, mut signs) = Words::channel();
-        let request = Request { messages, tools: &tools, calls: Calls::Allowed, max_tokens: 1 };
+        let request = Request {
+            messages,
+            images: BTreeMap::new(),
+            tools: &tools,
+            calls: Calls::Allowed,
+            max_tokens: 1,
+        };
         let answer = Scripted::new(Duration::ZERO).call(request, words).await.unwrap();
         assert!(answer.text.contains("slept 1 s") && answer.calls.is_empty());
         let mut streamed = String::new();
@@ -262,7 +271,13 @@ mod tests {
             Message::Assistant { text: "x", calls: &calls },
             Message::Result { call: "c", output: &output },
         ];
-        let request = Request { messages, tools: &[], calls: Calls::Allowed, max_tokens: 1 };
+        let request = Request {
+            messages,
+            images: BTreeMap::new(),
+            tools: &[],
+            calls: Calls::Allowed,
+            max_tokens: 1,
+        };
         let again = Plan::Call { say: "", tool: "t".into(), arguments: "{}".into() };
         assert_eq!(plan(&request), again);
     }
@@ -271,6 +286,7 @@ mod tests {
     fn without_calls_it_sums_up() {
         let request = Request {
             messages: vec![Message::User("sleep")],
+            images: BTreeMap::new(),
             tools: &[],
             calls: Calls::Forbidden,
             max_tokens: 1,

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Effort, Output, Tool, arguments, html};
+use crate::activity::Tracker;
 use crate::models::ToolSpec;
 
 /// How long a page may take altogether.
@@ -37,19 +38,26 @@ struct Call {
 
 /// A page that is not fetched.
 #[derive(Debug, thiserror::Error)]
-enum FetchError {
+pub(crate) enum FetchError {
+    /// Neither http nor https.
     #[error("only http and https addresses can be fetched")]
     Scheme,
+    /// Not an address.
     #[error("not an address: {0}")]
     Address(String),
+    /// Not of the public internet.
     #[error("{0} belongs to this machine or to a private network; that is not allowed")]
     Private(String),
+    /// It leads on and on.
     #[error("too many redirects")]
     Redirects,
+    /// The server refused.
     #[error("HTTP status {0}")]
     Status(u16),
-    #[error("this is {0}, not text")]
+    /// Not what was wanted.
+    #[error("this is {0}, which cannot be read")]
     NotText(String),
+    /// It did not work.
     #[error("{0}")]
     Http(String),
 }
@@ -90,17 +98,27 @@ impl WebFetch {
     }
 
     async fn page(&self, address: &str, effort: &Effort) -> Result<String, FetchError> {
+        let response = self.get(address, &effort.tracker).await?;
+        read(response, effort).await
+    }
+
+    /// Asks for an address, following redirects.
+    pub(super) async fn get(
+        &self,
+        address: &str,
+        tracker: &Tracker,
+    ) -> Result<Response, FetchError> {
         let mut url: Url = address.parse().map_err(|_| FetchError::Address(address.to_owned()))?;
         for _ in 0..=REDIRECTS_MAX {
             self.allowed(&url)?;
             let response = self.http.get(url.clone()).send().await?;
-            effort.tracker.touch();
+            tracker.touch();
             let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
             match location.filter(|_| response.status().is_redirection()) {
                 Some(to) => {
                     url = url.join(to).map_err(|_| FetchError::Address(to.to_owned()))?;
                 }
-                None => return read(response, effort).await,
+                None => return Ok(response),
             }
         }
         Err(FetchError::Redirects)

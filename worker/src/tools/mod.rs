@@ -4,6 +4,7 @@ pub(crate) mod danger;
 mod fetch;
 mod files;
 mod html;
+pub(crate) mod picture;
 mod process;
 mod shell;
 mod terminal;

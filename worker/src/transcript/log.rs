@@ -81,7 +81,7 @@ impl Log {
             match self.bus.write(self.subject.clone(), payload.clone(), write).await {
                 Ok(written) => {
                     self.last = written.sequence;
-                    self.entries.push(entry);
+                    self.take(entry);
                     return Ok(());
                 }
                 Err(WriteError::TooLarge) => return Err(AppendError::TooLarge),
@@ -89,9 +89,7 @@ impl Log {
                     tracing::debug!(%error, "an append is read back");
                 }
             }
-            let before = self.entries.len();
-            self.catch_up().await?;
-            let came = &self.entries[before..];
+            let came = self.catch_up().await?;
             let stored = came.first() == Some(&entry);
             let foreign = came.iter().any(|other| !self.is_ours(other));
             if foreign && !self.is_rightful().await? {
@@ -108,22 +106,42 @@ impl Log {
         }
     }
 
-    /// Reads what was written since the last known entry.
+    /// Reads what was written since the last known entry, and returns it.
     ///
     /// # Errors
     /// When the turn is lost before the broker answers.
-    pub(crate) async fn catch_up(&mut self) -> Result<(), Lost> {
+    pub(crate) async fn catch_up(&mut self) -> Result<Vec<Arc<Entry>>, Lost> {
+        let mut came = Vec::new();
         let found =
             patiently(&self.fence, || load::after(&self.bus, TRANSCRIPT, &self.subject, self.last))
                 .await?;
         for (sequence, payload) in found {
             self.last = sequence;
             match codec::decode(&payload) {
-                Ok(entry) => self.entries.push(Arc::new(entry)),
+                Ok(entry) => {
+                    let entry = Arc::new(entry);
+                    self.take(Arc::clone(&entry));
+                    came.push(entry);
+                }
                 Err(error) => tracing::error!(%error, sequence, "an unreadable entry is left out"),
             }
         }
-        Ok(())
+        Ok(came)
+    }
+
+    /// One more entry. A compressed conversation takes the place of all that came before.
+    fn take(&mut self, entry: Arc<Entry>) {
+        match &entry.body {
+            Body::Compressed { entries } => {
+                self.entries = entries.iter().cloned().map(Arc::new).collect();
+            }
+            Body::System { .. }
+            | Body::User { .. }
+            | Body::Assistant { .. }
+            | Body::Result { .. }
+            | Body::Resumed
+            | Body::Attached { .. } => self.entries.push(entry),
+        }
     }
 
     fn is_ours(&self, entry: &Entry) -> bool {
@@ -145,11 +163,14 @@ pub(crate) async fn rightful(bus: &Bus, of: TurnRef, worker: ProcessId) -> Resul
     let stored = bus.last(&format!("KV_{LEASES}"), &subject::bucket_subject(LEASES, &key)).await?;
     let lease = stored.filter(|stored| stored.is_value());
     let lease = lease.and_then(|stored| codec::decode::<Lease>(&stored.payload).ok());
-    Ok(lease.is_some_and(|lease| match lease.phase {
-        Phase::Running { turn, worker: holder } | Phase::Stopping { turn, worker: holder, .. } => {
-            (turn.id, turn.attempt, holder) == (of.turn, of.attempt, worker)
+    let wanted = (of.turn, of.attempt, worker);
+    Ok(lease.is_some_and(|lease| {
+        if let Phase::Running { turn, worker } | Phase::Stopping { turn, worker, .. } = lease.phase
+        {
+            (turn.id, turn.attempt, worker) == wanted
+        } else {
+            false
         }
-        Phase::Idle | Phase::Starting { .. } => false,
     }))
 }
 

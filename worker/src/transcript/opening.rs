@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use proto::event::Media;
 use proto::id::Attempt;
 use proto::transcript::{Body, CallStatus, Entry, ToolCall};
 use proto::turn::TurnRef;
@@ -16,6 +17,8 @@ pub(crate) struct Beginning {
     pub(crate) system: String,
     /// The lines that come before the person's words in a fresh conversation.
     pub(crate) history: Vec<Body>,
+    /// What came along with the person's words.
+    pub(crate) media: Vec<Media>,
     /// The person's words.
     pub(crate) user: Body,
 }
@@ -43,10 +46,14 @@ pub(crate) fn next_piece(entries: &[Arc<Entry>], of: TurnRef, begin: &Beginning)
     }
     let is_fresh = entries.iter().all(|entry| entry.turn == of.turn);
     let stored = ours().filter(|entry| is_line(&entry.body)).count();
-    match begin.history.get(stored).filter(|_| is_fresh) {
-        Some(line) => Some(line.clone()),
-        None => Some(begin.user.clone()),
+    if let Some(line) = begin.history.get(stored).filter(|_| is_fresh) {
+        return Some(line.clone());
     }
+    let is_attached = ours().any(|entry| matches!(entry.body, Body::Attached { .. }));
+    if !begin.media.is_empty() && !is_attached {
+        return Some(Body::Attached { media: begin.media.clone() });
+    }
+    Some(begin.user.clone())
 }
 
 /// The entries that a turn's own attempts have added after the person's words.
@@ -84,7 +91,10 @@ fn open_calls(entries: &[Arc<Entry>]) -> Vec<&ToolCall> {
             }
             // Words after a call without a result: too late to mend in place, so it is left to the rendering.
             Body::User { .. } => open.clear(),
-            Body::System { .. } | Body::Resumed => {}
+            Body::System { .. }
+            | Body::Resumed
+            | Body::Attached { .. }
+            | Body::Compressed { .. } => {}
         }
     }
     open
@@ -124,7 +134,7 @@ pub(crate) mod tests {
     }
 
     fn begin(turn: u64, history: Vec<Body>) -> Beginning {
-        Beginning { system: "s".into(), history, user: user(turn, "hi") }
+        Beginning { system: "s".into(), history, media: Vec::new(), user: user(turn, "hi") }
     }
 
     /// Opens a turn to the end, as the worker does.
@@ -143,6 +153,8 @@ pub(crate) mod tests {
             Body::Result { status: CallStatus::Unknown, .. } => '?',
             Body::Result { .. } => 'R',
             Body::Resumed => '>',
+            Body::Attached { .. } => '+',
+            Body::Compressed { .. } => 'C',
         };
         entries.iter().map(kind).collect()
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use proto::event::Media;
 use proto::transcript::{Body, Entry, ToolCall};
 
 use super::OUTCOME_UNKNOWN;
@@ -11,8 +12,13 @@ use crate::models::Message;
 /// Said for the person when the conversation ends with words of the model that were cut off.
 const GO_ON: &str = "(go on)";
 
-/// The conversation as messages.
-pub(crate) fn messages(entries: &[Arc<Entry>]) -> Vec<Message<'_>> {
+/// What the message at a place came with.
+type Attachment<'a> = (usize, &'a [Media]);
+
+/// The conversation as messages, and what they came with.
+pub(crate) fn rendered(entries: &[Arc<Entry>]) -> (Vec<Message<'_>>, Vec<Attachment<'_>>) {
+    let mut attached = Vec::new();
+    let mut coming: &[Media] = &[];
     let mut out = Vec::with_capacity(entries.len() + 1);
     let mut open: Vec<&ToolCall> = Vec::new();
     for entry in entries {
@@ -20,6 +26,9 @@ pub(crate) fn messages(entries: &[Arc<Entry>]) -> Vec<Message<'_>> {
             Body::System { text } => out.push(Message::System(text)),
             Body::User { text, .. } => {
                 close(&mut out, &mut open);
+                if !coming.is_empty() {
+                    attached.push((out.len(), std::mem::take(&mut coming)));
+                }
                 out.push(Message::User(text));
             }
             Body::Assistant { text, calls, .. } => {
@@ -36,14 +45,16 @@ pub(crate) fn messages(entries: &[Arc<Entry>]) -> Vec<Message<'_>> {
                     out.push(Message::Result { call, output });
                 }
             }
-            Body::Resumed => {}
+            Body::Attached { media } => coming = media,
+            // What it stands for was put in its place when it was read.
+            Body::Resumed | Body::Compressed { .. } => {}
         }
     }
     close(&mut out, &mut open);
     if matches!(out.last(), Some(Message::Assistant { .. })) {
         out.push(Message::User(GO_ON));
     }
-    out
+    (out, attached)
 }
 
 /// Answers the calls that were never answered.
@@ -56,6 +67,10 @@ fn close<'a>(out: &mut Vec<Message<'a>>, open: &mut Vec<&'a ToolCall>) {
 mod tests {
     use super::super::opening::tests::{entry, of, result, says, user};
     use super::*;
+
+    fn messages(entries: &[Arc<Entry>]) -> Vec<Message<'_>> {
+        rendered(entries).0
+    }
 
     /// What a strict provider checks.
     fn valid(messages: &[Message<'_>]) -> Result<(), String> {

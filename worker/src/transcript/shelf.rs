@@ -53,6 +53,8 @@ fn size(entry: &Entry) -> u32 {
             text.len() + calls.iter().map(|call| call.arguments.len() + 100).sum::<usize>()
         }
         Body::Result { output, .. } => output.len(),
+        Body::Attached { media } => media.iter().map(|media| media.url.len() + 100).sum(),
+        Body::Compressed { entries } => entries.iter().map(|entry| size(entry) as usize).sum(),
         Body::Resumed => 0,
     };
     u32::try_from(text + 200).unwrap_or(u32::MAX)

@@ -1,16 +1,20 @@
 //! The agent loop: ask the model, do what it wants, ask again, until it is done, stopped, or out of steps.
 
+use std::sync::Arc;
+
 use proto::id::Seq;
 use proto::transcript::{Body, ToolCall};
 use proto::turn::Usage;
 use tokio_util::sync::CancellationToken;
 
+use super::compress::Room;
 use super::model_call::Called;
 use super::prepare::Seat;
+use super::sight::Album;
 use super::spoken::{Spoken, Stage};
 use super::{Ending, Halt, Stop, Turn, prompt};
 use crate::activity::Tracker;
-use crate::models::{Answer, Calls};
+use crate::models::{Answer, Calls, Model};
 use crate::transcript::Log;
 
 /// An agent in its loop: the turn's own, or one that works for it.
@@ -37,6 +41,12 @@ pub(super) struct Agent<'a> {
     pub(super) usage: Usage,
     /// Model calls so far.
     pub(super) iteration: u32,
+    /// Who answers.
+    pub(super) model: Arc<dyn Model>,
+    /// The pictures that were fetched.
+    pub(super) album: Album,
+    /// How full the model's context is.
+    pub(super) room: Room,
 }
 
 impl Agent<'_> {
@@ -50,6 +60,9 @@ impl Agent<'_> {
                 return Ok(Ending::Stopped(stop));
             }
             self.take_steers().await?;
+            if let Some(stop) = Box::pin(self.make_room()).await? {
+                return Ok(Ending::Stopped(stop));
+            }
             let calls = self.next_calls();
             let mut answer = match Box::pin(self.call_model(calls)).await? {
                 Called::Answered(answer) => answer,

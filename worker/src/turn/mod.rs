@@ -4,10 +4,12 @@ mod agent;
 mod approval;
 mod budget;
 mod calls;
+mod compress;
 mod model_call;
 mod prepare;
 mod prompt;
 mod report;
+mod sight;
 mod spoken;
 mod wishes;
 

@@ -8,15 +8,18 @@ use proto::subject;
 use tracing::Instrument;
 
 use super::agent::Agent;
+use super::compress::Compressed;
 use super::spoken::{Spoken, Stage};
 use super::{Halt, Stop, Turn};
 use crate::activity::Tracker;
 use crate::fence::Lost;
 use crate::models::{Answer, Calls, Message, ModelError, Request, Sign, Words};
-use crate::transcript::messages;
+use crate::transcript::rendered;
 
 /// How often a call is tried before its error is told.
 const TRIES_MAX: u32 = 5;
+/// The longest pause that is taken where another model could go on.
+const PAUSE_BEFORE_FALLBACK: Duration = Duration::from_secs(5);
 /// The longest pause that a provider may ask for; beyond it the person is told at once.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// What the model is told when it may make no more calls.
@@ -40,8 +43,34 @@ enum Streamed {
 }
 
 impl Agent<'_> {
-    /// Asks the model, as often as is sensible.
+    /// Asks the model, and whoever stands behind it, as often as is sensible.
     pub(super) async fn call_model(&mut self, calls: Calls) -> Result<Called, Halt> {
+        let mut is_shorter = false;
+        loop {
+            let error = match self.call_patiently(calls).await? {
+                Called::Failed(error) => error,
+                done @ (Called::Answered(_) | Called::Stopped(_)) => return Ok(done),
+            };
+            if error == ModelError::ContextTooLong && !is_shorter {
+                is_shorter = true;
+                match Box::pin(self.compress()).await? {
+                    Compressed::Shorter => continue,
+                    Compressed::Stopped(stop) => return Ok(Called::Stopped(stop)),
+                    Compressed::AsItWas => {}
+                }
+            }
+            let Some(next) = self.model.fallback() else { return Ok(Called::Failed(error)) };
+            tracing::warn!(%error, "another model goes on");
+            self.turn.shared.metrics.fallbacks.inc();
+            self.spoken.take_back();
+            self.model = next;
+        }
+    }
+
+    /// Asks one model; waits and asks again where that can help.
+    async fn call_patiently(&mut self, calls: Calls) -> Result<Called, Halt> {
+        let patience =
+            if self.model.fallback().is_some() { PAUSE_BEFORE_FALLBACK } else { PAUSE_MAX };
         for tries in 0.. {
             self.spoken.begin();
             let error = match self.try_call(calls, tries).await? {
@@ -51,7 +80,7 @@ impl Agent<'_> {
             };
             self.turn.shared.metrics.model_errors.with_label_values(&[error.label()]).inc();
             tracing::warn!(%error, tries, "a model call failed");
-            let pause = error.pause(tries).filter(|pause| *pause <= PAUSE_MAX);
+            let pause = error.pause(tries).filter(|pause| *pause <= patience);
             let Some(pause) = pause.filter(|_| tries + 1 < TRIES_MAX) else {
                 return Ok(Called::Failed(error));
             };
@@ -59,7 +88,7 @@ impl Agent<'_> {
             self.tracker.enter(State::WaitingForQuota, &error.to_string());
             tokio::select! {
                 () = self.cut.cancelled() => return Ok(Called::Stopped(self.why_cut())),
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(scattered(pause)) => {}
             }
             if let Some(stop) = self.turn.stopped() {
                 return Ok(Called::Stopped(stop));
@@ -82,6 +111,7 @@ impl Agent<'_> {
         self.turn.fence.check()?;
         let Streamed::Done(Ok(answer)) = streamed else { return Ok(streamed) };
         self.tracker.touch();
+        self.room.measure(answer.usage, self.log.entries());
         self.usage.input += answer.usage.input;
         self.usage.output += answer.usage.output;
         let tokens = &self.turn.shared.metrics.tokens;
@@ -102,17 +132,19 @@ impl Agent<'_> {
         let (turn, tracker) = (self.turn, &self.tracker);
         let mut first = Some(started);
         let (words, mut signs) = Words::channel();
-        let mut messages = messages(self.log.entries());
+        self.album.fetch(&*self.model, self.log.entries(), turn).await;
+        let (mut messages, attached) = rendered(self.log.entries());
         if calls == Calls::Forbidden {
             messages.push(Message::User(SUM_UP));
         }
         let request = Request {
             messages,
+            images: self.album.of(&attached),
             tools: turn.shared.tools.specs(),
             calls,
             max_tokens: turn.shared.node.settings.model.max_tokens,
         };
-        let mut call: BoxFuture<'_, _> = turn.shared.model.call(request, words);
+        let mut call: BoxFuture<'_, _> = self.model.call(request, words);
         let streamed = loop {
             tokio::select! {
                 biased;
@@ -130,6 +162,12 @@ impl Agent<'_> {
         }
         Ok(streamed)
     }
+}
+
+/// A pause, up to a quarter longer: many turns that wait for one provider should not all come back at once.
+fn scattered(pause: Duration) -> Duration {
+    let [byte] = node::process::random::<1>();
+    pause + pause.mul_f64(f64::from(byte) / 1020.0)
 }
 
 /// Shows what has not been shown. While the broker is away it is kept, to be shown later.

@@ -15,6 +15,8 @@ use proto::topology::{INBOX, SESSIONS};
 use proto::transcript::{Body, Entry, Profile};
 
 use super::agent::Agent;
+use super::compress::Room;
+use super::sight::Album;
 use super::spoken::{Spoken, Stage};
 use super::{Ending, Halt, Turn, prompt};
 use crate::fence::Lost;
@@ -80,6 +82,7 @@ pub(super) async fn agent(turn: &Turn) -> Result<Result<Agent<'_>, Ending>, Halt
         system: turn.shared.node.settings.agent.system_prompt.clone()
             + &prompt::instructions(&events),
         history: prompt::history(&events),
+        media: prompt::pictures(&events),
         user: prompt::joined(&turn.order.inputs, &events),
     };
     turn.tracker.touch();
@@ -104,6 +107,9 @@ fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) 
         taken: Vec::new(),
         usage: proto::turn::Usage::default(),
         iteration: 0,
+        model: Arc::clone(&turn.shared.model),
+        album: Album::default(),
+        room: Room::default(),
         log,
     };
     for entry in own_part(agent.log.entries(), turn.order.of, user) {
@@ -114,7 +120,11 @@ fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) 
                 agent.iteration += 1;
                 agent.steered.clone_from(&agent.taken);
             }
-            Body::System { .. } | Body::Result { .. } | Body::Resumed => {}
+            Body::System { .. }
+            | Body::Result { .. }
+            | Body::Resumed
+            | Body::Attached { .. }
+            | Body::Compressed { .. } => {}
         }
     }
     turn.budget.spend(agent.iteration);
@@ -171,8 +181,7 @@ impl Turn {
             return Ok(None);
         };
         match codec::decode(&stored.payload) {
-            Ok(Inbox::Message(event)) => Ok(Some(*event)),
-            Ok(Inbox::Report(_) | Inbox::Hangup { .. }) => Ok(None),
+            Ok(found) => Ok(if let Inbox::Message(event) = found { Some(*event) } else { None }),
             Err(error) => {
                 self.shared.metrics.poison.inc();
                 tracing::error!(%error, %seq, "an input cannot be read");

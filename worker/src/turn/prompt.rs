@@ -35,6 +35,15 @@ pub(super) fn joined(inputs: &[Seq], events: &[MessageEvent]) -> Body {
     Body::User { inputs: inputs.to_vec(), text }
 }
 
+/// The pictures that came along.
+pub(super) fn pictures(events: &[MessageEvent]) -> Vec<Media> {
+    let is_picture = |media: &&Media| {
+        let mime = media.mime.as_deref();
+        mime.map_or(media.kind == MediaKind::Photo, |mime| mime.starts_with("image/"))
+    };
+    events.iter().flat_map(|event| &event.media).filter(is_picture).cloned().collect()
+}
+
 /// The instructions that a client brought along.
 pub(super) fn instructions(events: &[MessageEvent]) -> String {
     let mut text = String::new();
@@ -70,9 +79,13 @@ fn reference(media: &Media) -> String {
         MediaKind::Video => "video",
         MediaKind::Document => "document",
     };
-    match &media.name {
-        Some(name) => format!("[{kind} {name}: {}]", media.url),
-        None => format!("[{kind}: {}]", media.url),
+    // A file that came inside the message has no address that is worth reading.
+    let address = Some(media.url.as_str()).filter(|url| !url.starts_with("data:"));
+    match (&media.name, address) {
+        (Some(name), Some(url)) => format!("[{kind} {name}: {url}]"),
+        (None, Some(url)) => format!("[{kind}: {url}]"),
+        (Some(name), None) => format!("[{kind} {name}]"),
+        (None, None) => format!("[{kind}]"),
     }
 }
 

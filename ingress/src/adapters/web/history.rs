@@ -138,7 +138,12 @@ impl Lines {
                     None => self.push(Role::Assistant, entry.turn, text, partial),
                 }
             }
-            Body::System { .. } | Body::Assistant { .. } | Body::Result { .. } | Body::Resumed => {}
+            Body::System { .. }
+            | Body::Assistant { .. }
+            | Body::Result { .. }
+            | Body::Resumed
+            | Body::Attached { .. }
+            | Body::Compressed { .. } => {}
         }
     }
 

@@ -145,6 +145,10 @@ pub struct Agent {
     pub notify_interval: Span,
     /// How many model calls a turn may make.
     pub max_iterations: u32,
+    /// How full the model's context may become during a turn before the conversation is compressed, percent.
+    pub compress_percent: u8,
+    /// How full it may be before a turn, percent.
+    pub compress_before_percent: u8,
     /// How long an approval is waited for.
     pub approval_timeout: Span,
     /// The instructions that each conversation begins with.
@@ -159,6 +163,8 @@ impl Default for Agent {
             timeout_warning: Span::seconds(900),
             notify_interval: Span::seconds(600),
             max_iterations: 90,
+            compress_percent: 50,
+            compress_before_percent: 85,
             approval_timeout: Span::seconds(300),
             system_prompt: "You are a helpful assistant that people talk to in a chat. Answer briefly. Use the tools \
                             when they help, and say what you did."
@@ -173,6 +179,10 @@ impl Default for Agent {
 pub struct Model {
     /// `scripted`, `openai:NAME` or `anthropic:NAME`; empty chooses by the keys that are set.
     pub name: String,
+    /// Who answers when that one cannot, in this order.
+    pub fallbacks: Vec<String>,
+    /// How many tokens the model reads at most; 0 means what is known of it by its name.
+    pub context_tokens: u64,
     /// The address of an OpenAI-compatible API (also `OPENAI_BASE_URL`).
     pub openai_base_url: String,
     /// Its key (also `OPENAI_API_KEY`).
@@ -193,6 +203,8 @@ impl Default for Model {
     fn default() -> Self {
         Self {
             name: String::new(),
+            fallbacks: Vec::new(),
+            context_tokens: 0,
             openai_base_url: "https://api.openai.com/v1".into(),
             openai_api_key: Secret::default(),
             anthropic_base_url: "https://api.anthropic.com".into(),

@@ -151,7 +151,10 @@ fn check(bodies: &[Body], at: usize) {
                 open.remove(place.unwrap_or_else(|| panic!("{at}: {bodies:#?}")));
             }
             Body::User { .. } => assert!(open.is_empty(), "{at}: {bodies:#?}"),
-            Body::System { .. } | Body::Resumed => {}
+            Body::System { .. }
+            | Body::Resumed
+            | Body::Attached { .. }
+            | Body::Compressed { .. } => {}
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Turns as a whole, on a real broker and against a strict provider.
 
+mod compression;
 mod events;
 mod interrupts;
+mod models_fail;
 mod provider;
 mod rig;
 mod strict;
@@ -16,14 +18,19 @@ use crate::models::{self, Model};
 
 /// The worker's own client of the provider.
 fn client(provider: &Provider, form: Form) -> Arc<dyn Model> {
-    let mut settings = settings::Model::default();
+    client_of(provider, form, 0)
+}
+
+/// The same, reading so many tokens at most.
+fn client_of(provider: &Provider, form: Form, context_tokens: u64) -> Arc<dyn Model> {
+    let mut settings = settings::Model { context_tokens, ..settings::Model::default() };
     match form {
         Form::OpenAi => {
-            settings.name = "openai:test".into();
+            settings.name = "openai:gpt-5".into();
             settings.openai_base_url.clone_from(&provider.base_url);
         }
         Form::Anthropic => {
-            settings.name = "anthropic:test".into();
+            settings.name = "anthropic:claude".into();
             settings.anthropic_base_url.clone_from(&provider.base_url);
             settings.anthropic_api_key = settings::Secret::new("key".into());
         }

@@ -87,9 +87,10 @@ async fn answer(State(inside): State<Inside>, uri: Uri, body: Bytes) -> Response
     inside.events.happen("asked");
     let (said, calls) = place(&body);
     let step = (inside.script)(&said, calls);
+    let size = body["messages"].to_string().len() / 4;
     let chunks = match form {
-        Form::OpenAi => openai(&step, calls),
-        Form::Anthropic => anthropic(&step, calls),
+        Form::OpenAi => openai(&step, calls, size),
+        Form::Anthropic => anthropic(&step, calls, size),
     };
     let events = inside.events;
     let body = stream::iter(chunks).then(move |chunk| {
@@ -126,7 +127,7 @@ fn data(value: &Value) -> String {
     format!("data: {value}\n\n")
 }
 
-fn openai(step: &Step, number: usize) -> Vec<String> {
+fn openai(step: &Step, number: usize, size: usize) -> Vec<String> {
     let delta = |delta: Value| data(&json!({ "choices": [{ "index": 0, "delta": delta }] }));
     let mut out = vec![delta(json!({ "role": "assistant", "content": "" }))];
     out.push(delta(json!({ "reasoning_content": "let me see" })));
@@ -140,15 +141,15 @@ fn openai(step: &Step, number: usize) -> Vec<String> {
     let reason = if step.calls.is_empty() { "stop" } else { "tool_calls" };
     out.push(data(&json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })));
     out.push(data(
-        &json!({ "choices": [], "usage": { "prompt_tokens": 10, "completion_tokens": 5 } }),
+        &json!({ "choices": [], "usage": { "prompt_tokens": size, "completion_tokens": 5 } }),
     ));
     out.push("data: [DONE]\n\n".into());
     out
 }
 
-fn anthropic(step: &Step, number: usize) -> Vec<String> {
+fn anthropic(step: &Step, number: usize, size: usize) -> Vec<String> {
     let mut out = vec![data(
-        &json!({ "type": "message_start", "message": { "usage": { "input_tokens": 10 } } }),
+        &json!({ "type": "message_start", "message": { "usage": { "input_tokens": size } } }),
     )];
     let start = |at: usize, block: Value| {
         data(&json!({ "type": "content_block_start", "index": at, "content_block": block }))

@@ -12,7 +12,7 @@ use proto::id::{Attempt, Seq, TurnId};
 use proto::inbox::Inbox;
 use proto::session::{ChatKind, SessionKey, SessionParts};
 use proto::subject;
-use proto::transcript::{Body, Profile};
+use proto::transcript::{Body, Entry, Profile};
 use proto::turn::{Control, News, StopReason, TurnKind, TurnOrder, TurnRef};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -123,13 +123,14 @@ impl Asked<'_> {
             turn: TurnId::from(self.seq),
             attempt: Attempt::new(attempt),
         };
-        let order = TurnOrder {
-            of,
-            session: self.event.session.clone(),
-            kind: TurnKind::Chat,
-            inputs: vec![self.seq],
-            address: self.event.address.clone(),
-        };
+        let order = serde_json::json!({
+            "of": of,
+            "session": self.event.session,
+            "kind": TurnKind::Chat,
+            "inputs": [self.seq],
+            "address": self.event.address,
+        });
+        let order: TurnOrder = serde_json::from_value(order).unwrap();
         let max = shared.node.settings.agent.max_iterations;
         let (tracker, gauge) = Tracker::new(max);
         let wishes = watch::Sender::new(Wishes::default());
@@ -141,8 +142,17 @@ impl Asked<'_> {
         (Turn { shared, order, fence, wishes, cut, tracker, budget, counts }, hands)
     }
 
-    /// What the conversation holds, as it is stored.
+    /// What the conversation holds.
     pub(super) async fn transcript(&self) -> Vec<Body> {
+        self.log().await.0.entries().iter().map(|entry| entry.body.clone()).collect()
+    }
+
+    /// All entries, as they are stored.
+    pub(super) async fn stored(&self) -> Vec<Body> {
+        self.log().await.1.iter().map(|entry| entry.body.clone()).collect()
+    }
+
+    async fn log(&self) -> (Log, Vec<Arc<Entry>>) {
         let (bus, sid) = (&self.rig.shared.node.bus, self.event.session.sid());
         let key = subject::bucket_subject(proto::topology::SESSIONS, &sid.to_string());
         let profile = bus.last("KV_sessions", &key).await.unwrap().unwrap();
@@ -150,8 +160,8 @@ impl Asked<'_> {
         let of = TurnRef { sid, turn: TurnId::from(self.seq), attempt: Attempt::FIRST };
         let who = (of, self.rig.shared.node.id);
         let mut log = Log::known(bus, &lasting(), who, profile.conversation, (0, Vec::new()));
-        log.catch_up().await.unwrap();
-        log.entries().iter().map(|entry| entry.body.clone()).collect()
+        let stored = log.catch_up().await.unwrap();
+        (log, stored)
     }
 
     /// The last thing that was reported.
@@ -159,10 +169,10 @@ impl Asked<'_> {
         let (bus, sid) = (&self.rig.shared.node.bus, self.event.session.sid());
         let subject = subject::inbox(bus.partition_of(sid), sid);
         let stored = bus.last(proto::topology::INBOX, &subject).await.unwrap().unwrap();
-        match codec::decode(&stored.payload).unwrap() {
-            Inbox::Report(report) => report.news,
-            other @ (Inbox::Message(_) | Inbox::Hangup { .. }) => panic!("a report, not {other:?}"),
-        }
+        let Inbox::Report(report) = codec::decode(&stored.payload).unwrap() else {
+            panic!("a report")
+        };
+        report.news
     }
 }
 

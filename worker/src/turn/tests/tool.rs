@@ -20,6 +20,8 @@ pub(super) enum Manner {
     Dares,
     /// Breaks down.
     Panics,
+    /// Says much.
+    Talks,
 }
 
 pub(super) struct Probe {
@@ -56,7 +58,12 @@ impl Tool for Probe {
                 self.events.happen("tool works");
                 tokio::task::yield_now().await;
                 self.events.happen("tool ends");
-                Output::done("ok")
+                let text = if self.manner == Manner::Talks {
+                    "much to say. ".repeat(150)
+                } else {
+                    "ok".into()
+                };
+                Output::done(text)
             })
             .boxed()
     }
