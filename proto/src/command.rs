@@ -2,23 +2,77 @@
 
 use std::fmt::Write as _;
 
-/// Which command it is.
+/// Which command it is, by what it does while a turn runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Name {
+    /// It takes the session in hand, and ends what runs.
+    Control(Control),
+    /// Its words go to the agent, in the way that it names.
+    Message(Message),
+    /// It changes the conversation: a turn of its own when nothing runs, refused otherwise.
+    Conversation(Conversation),
+    /// It is carried out at once and disturbs nothing.
+    Bypass(Bypass),
+}
+
+/// Commands that take the session in hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Control {
     /// Stop the running turn and clear the queue.
     Stop,
     /// Begin a fresh conversation.
     New,
+}
+
+/// Commands whose words go to the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Message {
     /// Run after the current turn, without interrupting it.
     Queue,
     /// Give the running turn a hint.
     Steer,
+    /// Interrupt the running turn, whatever the mode says.
+    Interrupt,
+    /// Run beside this conversation.
+    Background,
+}
+
+/// Commands that change the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Conversation {
+    /// Go back to the conversation that was set aside.
+    Resume,
+    /// Answer the last message again.
+    Retry,
+    /// Forget the last turns.
+    Undo,
+    /// Shorten the conversation.
+    Compress,
+    /// Show or choose the model.
+    Model,
+}
+
+/// Commands that disturb nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bypass {
     /// Allow what a turn asked for.
     Approve,
     /// Refuse what a turn asked for.
     Deny,
+    /// Choose what a message does to a running turn.
+    Busy,
+    /// Approve everything without asking.
+    Yolo,
     /// Say what the session is doing.
     Status,
+    /// List what runs in this chat.
+    Agents,
+    /// Say why the last decision was made.
+    Why,
+    /// Say who the sender is.
+    Whoami,
+    /// Nothing: what platforms send when a chat is opened.
+    Start,
     /// List the commands.
     Help,
 }
@@ -32,70 +86,115 @@ pub struct Spec {
     pub words: &'static [&'static str],
     /// The form of its arguments, for help.
     pub args: &'static str,
-    /// One line of help.
+    /// One line of help; empty for one that help does not show.
     pub help: &'static str,
+}
+
+impl Spec {
+    /// Whether a turn of this session answers it, when nothing stands in the way.
+    #[must_use]
+    pub const fn leads_a_turn(&self) -> bool {
+        match self.name {
+            Name::Control(Control::New) | Name::Conversation(_) => true,
+            Name::Message(message) => !matches!(message, Message::Background),
+            Name::Control(Control::Stop) | Name::Bypass(_) => false,
+        }
+    }
+
     /// Whether its arguments are words for the agent.
-    pub takes_prompt: bool,
+    #[must_use]
+    pub const fn takes_prompt(&self) -> bool {
+        matches!(self.name, Name::Message(_))
+    }
+}
+
+const fn spec(
+    name: Name,
+    words: &'static [&'static str],
+    args: &'static str,
+    help: &'static str,
+) -> Spec {
+    Spec { name, words, args, help }
 }
 
 /// All commands, in the order in which help shows them.
 pub const REGISTRY: &[Spec] = &[
-    Spec {
-        name: Name::Stop,
-        words: &["stop"],
-        args: "",
-        help: "stop the running turn and clear the queue",
-        takes_prompt: false,
-    },
-    Spec {
-        name: Name::Queue,
-        words: &["queue", "q"],
-        args: "<message>",
-        help: "run this after the current turn, without interrupting it",
-        takes_prompt: true,
-    },
-    Spec {
-        name: Name::Steer,
-        words: &["steer"],
-        args: "<hint>",
-        help: "give the running turn a hint, without interrupting it",
-        takes_prompt: true,
-    },
-    Spec {
-        name: Name::New,
-        words: &["new", "reset"],
-        args: "",
-        help: "begin a fresh conversation",
-        takes_prompt: false,
-    },
-    Spec {
-        name: Name::Approve,
-        words: &["approve"],
-        args: "[id]",
-        help: "allow what the agent asked for",
-        takes_prompt: false,
-    },
-    Spec {
-        name: Name::Deny,
-        words: &["deny"],
-        args: "[id] [reason]",
-        help: "refuse what the agent asked for",
-        takes_prompt: false,
-    },
-    Spec {
-        name: Name::Status,
-        words: &["status"],
-        args: "",
-        help: "say what this session is doing",
-        takes_prompt: false,
-    },
-    Spec {
-        name: Name::Help,
-        words: &["help", "commands"],
-        args: "",
-        help: "list the commands",
-        takes_prompt: false,
-    },
+    spec(Name::Control(Control::Stop), &["stop"], "", "stop the running turn and clear the queue"),
+    spec(
+        Name::Message(Message::Queue),
+        &["queue", "q"],
+        "<message>",
+        "run this after the current turn",
+    ),
+    spec(
+        Name::Message(Message::Steer),
+        &["steer"],
+        "<hint>",
+        "give the running turn a hint, without interrupting it",
+    ),
+    spec(
+        Name::Message(Message::Interrupt),
+        &["interrupt"],
+        "<message>",
+        "interrupt the running turn with this",
+    ),
+    spec(
+        Name::Message(Message::Background),
+        &["background", "bg"],
+        "<message>",
+        "run this beside the conversation",
+    ),
+    spec(Name::Control(Control::New), &["new", "reset"], "", "begin a fresh conversation"),
+    spec(
+        Name::Conversation(Conversation::Resume),
+        &["resume"],
+        "",
+        "go back to the conversation before this one",
+    ),
+    spec(Name::Conversation(Conversation::Retry), &["retry"], "", "answer the last message again"),
+    spec(
+        Name::Conversation(Conversation::Undo),
+        &["undo"],
+        "[n]",
+        "forget the last turn, or the last n",
+    ),
+    spec(
+        Name::Conversation(Conversation::Compress),
+        &["compress", "compact"],
+        "",
+        "shorten the conversation",
+    ),
+    spec(
+        Name::Conversation(Conversation::Model),
+        &["model"],
+        "[name|default]",
+        "show or choose the model of this session",
+    ),
+    spec(Name::Bypass(Bypass::Approve), &["approve"], "[id|all]", "allow what the agent asked for"),
+    spec(
+        Name::Bypass(Bypass::Deny),
+        &["deny"],
+        "[id|all] [reason]",
+        "refuse what the agent asked for",
+    ),
+    spec(
+        Name::Bypass(Bypass::Busy),
+        &["busy"],
+        "[interrupt|queue|steer|collect|reject|rollback|default]",
+        "show or choose what a message does while a turn runs",
+    ),
+    spec(
+        Name::Bypass(Bypass::Yolo),
+        &["yolo"],
+        "[on|off]",
+        "approve whatever the agent asks, without asking you",
+    ),
+    spec(Name::Bypass(Bypass::Status), &["status"], "", "say what this session is doing"),
+    spec(Name::Bypass(Bypass::Agents), &["agents", "tasks"], "", "list what runs in this chat"),
+    spec(Name::Bypass(Bypass::Why), &["why"], "", "say why the last decision was made"),
+    spec(Name::Bypass(Bypass::Whoami), &["whoami"], "", "say who you are here"),
+    spec(Name::Bypass(Bypass::Help), &["help", "commands"], "", "list the commands"),
+    spec(Name::Bypass(Bypass::Start), &["start"], "", ""),
 ];
 
 /// A command that was recognised, with what stood behind it.
@@ -131,7 +230,7 @@ pub fn parse(text: &str) -> Parsed<'_> {
 
 fn plain_stop(text: &str) -> Parsed<'_> {
     let word = text.strip_suffix(['.', '!']).unwrap_or(text);
-    let spec = REGISTRY.iter().find(|spec| spec.name == Name::Stop);
+    let spec = REGISTRY.iter().find(|spec| spec.name == Name::Control(Control::Stop));
     match spec {
         Some(spec) if word.eq_ignore_ascii_case("stop") => {
             Parsed::Command(Command { spec, args: "" })
@@ -144,7 +243,7 @@ fn plain_stop(text: &str) -> Parsed<'_> {
 #[must_use]
 pub fn help() -> String {
     let mut text = String::from("Commands:");
-    for spec in REGISTRY {
+    for spec in REGISTRY.iter().filter(|spec| !spec.help.is_empty()) {
         let gap = if spec.args.is_empty() { "" } else { " " };
         let _ = write!(text, "\n/{}{gap}{} — {}", spec.words[0], spec.args, spec.help);
     }
@@ -165,21 +264,31 @@ mod tests {
     #[test]
     fn commands_and_text_are_told_apart() {
         for stop in ["/stop", " /STOP ", "/stop@somebot", "/stop now", "stop", "Stop.", " STOP "] {
-            assert_eq!(name(stop), Some(Name::Stop), "{stop:?}");
+            assert_eq!(name(stop), Some(Name::Control(Control::Stop)), "{stop:?}");
         }
         for text in
             ["please stop the music", "/stopwatch", "/etc/hosts", "/unknown", "", "/", "stop it"]
         {
             assert_eq!(name(text), None, "{text:?}");
         }
-        assert_eq!(name("/q x"), Some(Name::Queue));
-        assert_eq!(name("/reset"), Some(Name::New));
+        assert_eq!(name("/q x"), Some(Name::Message(Message::Queue)));
+        assert_eq!(name("/reset"), Some(Name::Control(Control::New)));
     }
 
     #[test]
     fn arguments_are_what_follows() {
         let Parsed::Command(command) = parse("/queue  two  words ") else { panic!("a command") };
         assert_eq!(command.args, "two  words");
+    }
+
+    #[test]
+    fn every_command_is_recognised_by_each_of_its_words() {
+        for spec in REGISTRY {
+            for word in spec.words {
+                assert_eq!(name(&format!("/{word}")), Some(spec.name));
+                assert_eq!(name(&format!("/{word}x")), None);
+            }
+        }
     }
 
     #[test]

@@ -106,6 +106,39 @@ pub enum BusyMode {
     Interrupt,
     /// Waits for the turn to end.
     Queue,
+    /// Is given to the turn as a hint; waits where it cannot be.
+    Steer,
+    /// Waits for more, and for the turn to end; then all become one turn.
+    Collect,
+    /// Is not taken, and said so.
+    Reject,
+    /// Stops the turn as if it had never been: the conversation forgets it.
+    Rollback,
+}
+
+impl BusyMode {
+    /// All modes.
+    pub const ALL: [Self; 6] =
+        [Self::Interrupt, Self::Queue, Self::Steer, Self::Collect, Self::Reject, Self::Rollback];
+
+    /// Its name, as it is written in settings and commands.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "interrupt",
+            Self::Queue => "queue",
+            Self::Steer => "steer",
+            Self::Collect => "collect",
+            Self::Reject => "reject",
+            Self::Rollback => "rollback",
+        }
+    }
+
+    /// The mode of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name))
+    }
 }
 
 /// One message of a person: a scheduling event first, and text second.
@@ -139,6 +172,15 @@ pub struct MessageEvent {
 }
 
 impl MessageEvent {
+    /// Whether it is a picture or part of an album, which people send in bursts, and with it the album's name.
+    #[must_use]
+    pub fn burst(&self) -> Option<Option<&str>> {
+        let group = self.media.iter().find_map(|media| media.group.as_deref());
+        let photos =
+            !self.media.is_empty() && self.media.iter().all(|media| media.kind == MediaKind::Photo);
+        (group.is_some() || photos).then_some(group)
+    }
+
     /// What the text means: a command of ours, or words for the agent.
     #[must_use]
     pub fn parsed(&self) -> Parsed<'_> {
@@ -149,7 +191,7 @@ impl MessageEvent {
     #[must_use]
     pub fn prompt(&self) -> &str {
         match self.parsed() {
-            Parsed::Command(command) if command.spec.takes_prompt => command.args,
+            Parsed::Command(command) if command.spec.takes_prompt() => command.args,
             Parsed::Command(_) | Parsed::Text => &self.text,
         }
     }

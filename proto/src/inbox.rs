@@ -12,6 +12,15 @@ use crate::turn::TurnReport;
 pub enum Inbox {
     /// A person wrote.
     Message(Box<MessageEvent>),
+    /// A person changed what they wrote; the id is that of the message it replaces.
+    Edit(Box<MessageEvent>),
+    /// A person took a message back.
+    Withdrawal {
+        /// The session's readable key.
+        session: SessionKey,
+        /// The id of the message.
+        message: String,
+    },
     /// A worker reports.
     Report(TurnReport),
     /// The client that waited for the answer to a message hung up.

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Address, User};
+use crate::event::{Address, BusyMode, User};
 use crate::id::{AskId, Attempt, Epoch, ProcessId, Seq, TurnId};
 use crate::outbound::Outbound;
+use crate::receipt::Decided;
 use crate::session::SessionKey;
 use crate::turn::{Decision, StopReason, TurnKind};
 
@@ -38,6 +39,49 @@ pub struct Lease {
     /// What must be sent because of the last write; sending it again is harmless.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// What people have set for this session.
+    #[serde(default, skip_serializing_if = "Choices::are_defaults")]
+    pub choices: Choices,
+    /// Whether the conversation was stopped, so that the next turn begins a fresh one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub suspended: bool,
+    /// What was decided last, for `/why`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Last>,
+    /// The sessions that `/background` began from here, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<SessionKey>,
+}
+
+/// What people have set for a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Choices {
+    /// `/busy`: what a message does to a running turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<BusyMode>,
+    /// `/yolo`: what the agent asks is approved without asking anyone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub yolo: bool,
+}
+
+impl Choices {
+    fn are_defaults(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The last decision on a message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Last {
+    /// The platform's id of the message.
+    pub message: String,
+    /// What was decided.
+    pub decision: Decided,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// What a session is doing. A worker exists in exactly the phases that name one.
@@ -47,6 +91,11 @@ pub enum Phase {
     /// Nothing.
     #[default]
     Idle,
+    /// More may come that belongs together (an album, a burst): the turn is ordered when nothing has come for a while.
+    Collecting {
+        /// What has come.
+        waiting: Waiting,
+    },
     /// A turn is ordered, and no worker has claimed it: the sentinel.
     Starting {
         /// The turn.
@@ -75,7 +124,7 @@ impl Phase {
     #[must_use]
     pub const fn turn(&self) -> Option<&Turn> {
         match self {
-            Self::Idle => None,
+            Self::Idle | Self::Collecting { .. } => None,
             Self::Starting { turn } | Self::Running { turn, .. } | Self::Stopping { turn, .. } => {
                 Some(turn)
             }
@@ -85,7 +134,7 @@ impl Phase {
     /// The same, to change it.
     pub const fn turn_mut(&mut self) -> Option<&mut Turn> {
         match self {
-            Self::Idle => None,
+            Self::Idle | Self::Collecting { .. } => None,
             Self::Starting { turn } | Self::Running { turn, .. } | Self::Stopping { turn, .. } => {
                 Some(turn)
             }
@@ -114,6 +163,12 @@ pub struct Turn {
     pub crashes: u8,
     /// When its leading input was accepted, milliseconds since 1970; for people to read.
     pub accepted_at_ms: u64,
+    /// Whether it begins with the conversation set aside.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fresh: bool,
+    /// What belongs to its leading input, by message id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<More>,
     /// Hints that were passed on and not reported as seen by the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steers: Vec<Waiting>,
@@ -142,17 +197,56 @@ pub struct Origin {
     pub user: User,
 }
 
-/// An input that waits for its turn.
+/// Inputs that wait for their turn: one, or several that belong together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Waiting {
-    /// Its place in `INBOX`; the message itself stays there.
+    /// The place in `INBOX` of the one that leads; the message itself stays there.
     pub seq: Seq,
+    /// Where its newest words stand, if it was edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Seq>,
+    /// What came after it and belongs to it, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<More>,
+    /// What makes others belong to it.
+    #[serde(default, skip_serializing_if = "Burst::is_single")]
+    pub burst: Burst,
     /// What its turn will do.
     pub kind: TurnKind,
     /// Who sent it and where the answer goes.
     pub origin: Origin,
     /// When it was accepted, milliseconds since 1970.
     pub accepted_at_ms: u64,
+}
+
+/// An input that belongs to one before it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct More {
+    /// Where it stands in `INBOX`.
+    pub seq: Seq,
+    /// The platform's id of the message.
+    pub message: String,
+}
+
+/// What makes inputs belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Burst {
+    /// Nothing: it stands alone.
+    #[default]
+    Single,
+    /// Pictures of one sender, one after the other.
+    Photos,
+    /// Parts of the album of that name.
+    Album(String),
+    /// Messages that are collected on purpose.
+    Collected,
+}
+
+impl Burst {
+    fn is_single(&self) -> bool {
+        *self == Self::Single
+    }
 }
 
 /// What must be sent because of a record.
@@ -165,6 +259,20 @@ pub enum Effect {
     Send {
         /// What.
         outbound: Outbound,
+    },
+    /// A message that begins a session of its own: the arguments of the `/background` at `seq`.
+    Spawn {
+        /// Where the command stands in `INBOX`.
+        seq: Seq,
+        /// The session that it begins.
+        session: SessionKey,
+    },
+    /// What runs in this chat: the outbound's text, and the state of the background sessions, looked up when it is sent.
+    Roster {
+        /// The beginning of the answer.
+        outbound: Outbound,
+        /// Whose state follows.
+        sessions: Vec<SessionKey>,
     },
     /// A reply whose words are in the report at `report`: everything long is referred to.
     Reply {

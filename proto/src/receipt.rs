@@ -33,6 +33,10 @@ pub enum QueueReason {
     Compressing,
     /// The turn waits for a decision on something it asked.
     Asking,
+    /// It cannot be a hint: the turn takes none at the moment, or it brings a file.
+    NotSteered,
+    /// It waits for more of its kind.
+    Burst,
 }
 
 /// What can happen.
@@ -76,6 +80,16 @@ pub enum Fact {
         /// How.
         end: End,
     },
+    /// A message has reached its end.
+    Settled {
+        /// The platform's id of the message.
+        message: String,
+        /// What became of it.
+        fate: Fate,
+        /// The turn that it was part of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnId>,
+    },
     /// A turn's worker was given up on; the next attempt was ordered.
     Retried {
         /// The turn.
@@ -93,6 +107,8 @@ pub enum Fact {
 pub enum StateName {
     /// Nothing runs.
     Idle,
+    /// More may come that belongs together.
+    Collecting,
     /// A turn is ordered.
     Starting,
     /// A turn runs.
@@ -114,12 +130,65 @@ pub enum Decided {
     },
     /// It stops the turn and leads the next one.
     Interrupted,
+    /// It stops the turn, which leaves no trace, and leads the next one.
+    RolledBack,
     /// It was passed to the running turn.
     Steered,
+    /// It joined a message that was waiting.
+    Merged,
+    /// It waits for more of its kind, and then leads a turn.
+    Collecting,
+    /// It begins a session of its own.
+    Background,
     /// A command was carried out.
     Done,
-    /// It was refused because the queue is full.
+    /// It replaced what it edits.
+    Edited,
+    /// What it names was taken back.
+    Withdrawn,
+    /// It came too late to change anything.
+    TooLate,
+    /// It was refused.
+    Refused {
+        /// Why.
+        reason: Refusal,
+    },
+}
+
+/// Why a message was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// Too many wait already.
+    Full,
+    /// The mode takes none while a turn runs.
+    Busy,
+    /// The command touches the conversation, and a turn is using it.
+    NotNow,
+}
+
+/// What became of a message in the end; each has exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// Its turn replied.
+    Answered,
+    /// Its turn was stopped; what it had said stays.
+    Interrupted,
+    /// It is part of the turn of another message.
+    Merged,
+    /// A running turn saw it as a hint.
+    Steered,
+    /// A command dropped it before its turn began.
+    Cleared,
+    /// The person, or their client, took it back.
+    Withdrawn,
+    /// It was refused, and said so.
     Refused,
+    /// It was a command, and was carried out.
+    Done,
+    /// Its turn was given up after too many attempts.
+    Parked,
 }
 
 /// How a turn ended.

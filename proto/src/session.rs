@@ -73,6 +73,12 @@ impl SessionKey {
         Self(key)
     }
 
+    /// The session that `/background` at `seq` begins: named after this one, and no chat can have its name.
+    #[must_use]
+    pub fn background(&self, seq: crate::id::Seq) -> Self {
+        Self(format!("{}:@background:{}", self.0, seq.get()))
+    }
+
     /// The wire form: safe as a subject token and a bucket key, and hides the platform's ids.
     #[must_use]
     pub fn sid(&self) -> Sid {

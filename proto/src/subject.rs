@@ -83,6 +83,12 @@ pub fn transcript(sid: Sid, conversation: ConversationId) -> String {
     format!("transcript.{sid}.{}", conversation.get())
 }
 
+/// All conversations of a session.
+#[must_use]
+pub fn transcripts_of(sid: Sid) -> String {
+    format!("transcript.{sid}.*")
+}
+
 /// What was decided about a session.
 #[must_use]
 pub fn event(sid: Sid) -> String {

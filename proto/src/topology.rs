@@ -18,6 +18,8 @@ pub const LEASES: &str = "leases";
 pub const SESSIONS: &str = "sessions";
 /// The bucket of what was delivered.
 pub const DELIVERIES: &str = "deliveries";
+/// The bucket of what is noted about people.
+pub const MEMORY: &str = "memory";
 /// The bucket of live processes.
 pub const MEMBERS: &str = "members";
 
@@ -107,6 +109,7 @@ pub fn buckets(keep: Retentions) -> Vec<BucketSpec> {
         bucket(LEASES, Duration::ZERO, true),
         bucket(SESSIONS, Duration::ZERO, false),
         bucket(DELIVERIES, keep.inbox, false),
+        bucket(MEMORY, Duration::ZERO, false),
         bucket(MEMBERS, MEMBER_TTL, false),
     ]
 }

@@ -62,6 +62,14 @@ pub enum Body {
         /// The files, by reference.
         media: Vec<Media>,
     },
+    /// A turn is forgotten: its entries count no more.
+    Withdrawn {
+        /// The turn.
+        turn: TurnId,
+        /// The inputs that it answered, for whoever answers them again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        inputs: Vec<Seq>,
+    },
     /// The conversation so far in a shorter form: for a model these entries stand in place of all before this one.
     Compressed {
         /// The beginning, a summary, and the newest part as it was.
@@ -105,4 +113,10 @@ pub struct Profile {
     pub turn: TurnId,
     /// Its attempt.
     pub attempt: Attempt,
+    /// The conversation that was set aside for the current one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<crate::id::ConversationId>,
+    /// The model that was chosen for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }

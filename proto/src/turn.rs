@@ -16,6 +16,8 @@ pub enum TurnKind {
     Chat,
     /// Begins a fresh conversation.
     Reset,
+    /// Carries out the command that its input holds: one that touches the conversation.
+    Command,
 }
 
 /// One attempt at a turn, named so that everything it writes can be fenced.
@@ -42,6 +44,9 @@ pub struct TurnOrder {
     pub inputs: Vec<Seq>,
     /// Where drafts go.
     pub address: Address,
+    /// Whether the conversation before is set aside first, because it was stopped.
+    #[serde(default)]
+    pub fresh: bool,
 }
 
 /// A worker asks to run an order (`scheduler.<p>.claim`, request).
@@ -98,6 +103,9 @@ pub struct BeatTurn {
     /// The steers that reached it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steers: Vec<Seq>,
+    /// The steers that its model has seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<Seq>,
     /// The answers that reached it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<AskId>,
@@ -131,6 +139,10 @@ pub enum StopReason {
     Timeout,
     /// The client that waited for the answer hung up.
     Hangup,
+    /// A new message, and what the turn did is to leave no trace in the conversation.
+    Rollback,
+    /// The message that leads it was taken back.
+    Withdrawn,
 }
 
 /// A decision on an ask.

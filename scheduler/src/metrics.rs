@@ -4,7 +4,7 @@ use node::metric::Maker;
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, Registry};
 use proto::lease::Effect;
 use proto::outbound::Kind;
-use proto::receipt::{Decided, End, Fact, QueueReason};
+use proto::receipt::{Decided, End, Fact, Fate, QueueReason, Refusal};
 use proto::turn::{ClaimReply, Outcome};
 use scheduler_core::{Input, Signal};
 
@@ -25,6 +25,7 @@ pub(crate) struct Metrics {
     writes: IntCounterVec,
     effects: IntCounterVec,
     ended: IntCounterVec,
+    settled: IntCounterVec,
     retries: IntCounterVec,
 }
 
@@ -86,6 +87,12 @@ impl Metrics {
                 "end",
                 ENDS,
             )?,
+            settled: make.counters(
+                "talaria_scheduler_messages_settled_total",
+                "Messages that reached their end",
+                "fate",
+                FATES,
+            )?,
             retries: make.counters(
                 "talaria_scheduler_retries_total",
                 "Attempts ordered again",
@@ -98,6 +105,8 @@ impl Metrics {
     pub(crate) fn input(&self, input: &Input) {
         let kind = match input {
             Input::Message { .. } => "message",
+            Input::Edit { .. } => "edit",
+            Input::Withdrawal { .. } => "withdrawal",
             Input::Report { .. } => "report",
             Input::Hangup { .. } => "hangup",
             Input::Unreadable { .. } => "unreadable",
@@ -134,6 +143,7 @@ impl Metrics {
                     .with_label_values(&[if *handed_back { "handed_back" } else { "crash" }])
                     .inc();
             }
+            Fact::Settled { fate, .. } => self.settled.with_label_values(&[fate_name(*fate)]).inc(),
             Fact::State { .. } | Fact::Claimed { .. } => {}
         }
     }
@@ -142,6 +152,8 @@ impl Metrics {
         let kind = match effect {
             Effect::Order => "order",
             Effect::Reply { .. } => "reply",
+            Effect::Spawn { .. } => "spawn",
+            Effect::Roster { .. } => "notice",
             Effect::Send { outbound } => match outbound.kind {
                 Kind::Reply => "reply",
                 Kind::Notice => "notice",
@@ -158,14 +170,36 @@ impl Metrics {
     }
 }
 
-const INPUTS: &[&str] =
-    &["message", "report", "hangup", "unreadable", "claim", "beat", "worker_gone", "adopt", "tick"];
+const INPUTS: &[&str] = &[
+    "message",
+    "edit",
+    "withdrawal",
+    "report",
+    "hangup",
+    "unreadable",
+    "claim",
+    "beat",
+    "worker_gone",
+    "adopt",
+    "tick",
+];
 const DECISIONS: &[&str] = &[
     "started",
     "interrupted",
     "steered",
     "done",
-    "refused",
+    "rolled_back",
+    "merged",
+    "collecting",
+    "background",
+    "edited",
+    "withdrawn",
+    "too_late",
+    "refused_full",
+    "refused_busy",
+    "refused_not_now",
+    "queued_not_steered",
+    "queued_burst",
     "queued_asked",
     "queued_starting",
     "queued_stopping",
@@ -176,8 +210,19 @@ const DECISIONS: &[&str] = &[
 ];
 const CLAIMS: &[&str] = &["granted", "denied"];
 const WRITES: &[&str] = &["done", "refused", "unknown"];
-const EFFECTS: &[&str] = &["order", "reply", "notice", "ack", "question", "closed"];
+const EFFECTS: &[&str] = &["order", "spawn", "reply", "notice", "ack", "question", "closed"];
 const ENDS: &[&str] = &["completed", "interrupted", "failed", "released", "withdrawn", "parked"];
+const FATES: &[&str] = &[
+    "answered",
+    "interrupted",
+    "merged",
+    "steered",
+    "cleared",
+    "withdrawn",
+    "refused",
+    "done",
+    "parked",
+];
 const RETRIES: &[&str] = &["crash", "handed_back"];
 
 const fn decision_name(decision: Decided) -> &'static str {
@@ -186,7 +231,16 @@ const fn decision_name(decision: Decided) -> &'static str {
         Decided::Interrupted => "interrupted",
         Decided::Steered => "steered",
         Decided::Done => "done",
-        Decided::Refused => "refused",
+        Decided::RolledBack => "rolled_back",
+        Decided::Merged => "merged",
+        Decided::Collecting => "collecting",
+        Decided::Background => "background",
+        Decided::Edited => "edited",
+        Decided::Withdrawn => "withdrawn",
+        Decided::TooLate => "too_late",
+        Decided::Refused { reason: Refusal::Full } => "refused_full",
+        Decided::Refused { reason: Refusal::Busy } => "refused_busy",
+        Decided::Refused { reason: Refusal::NotNow } => "refused_not_now",
         Decided::Queued { reason } => match reason {
             QueueReason::Asked => "queued_asked",
             QueueReason::Starting => "queued_starting",
@@ -195,6 +249,8 @@ const fn decision_name(decision: Decided) -> &'static str {
             QueueReason::Delegating => "queued_delegating",
             QueueReason::Compressing => "queued_compressing",
             QueueReason::Asking => "queued_asking",
+            QueueReason::NotSteered => "queued_not_steered",
+            QueueReason::Burst => "queued_burst",
         },
     }
 }
@@ -207,5 +263,19 @@ const fn end_name(end: End) -> &'static str {
         End::Released { .. } => "released",
         End::Withdrawn => "withdrawn",
         End::Parked => "parked",
+    }
+}
+
+const fn fate_name(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Answered => "answered",
+        Fate::Interrupted => "interrupted",
+        Fate::Merged => "merged",
+        Fate::Steered => "steered",
+        Fate::Cleared => "cleared",
+        Fate::Withdrawn => "withdrawn",
+        Fate::Refused => "refused",
+        Fate::Done => "done",
+        Fate::Parked => "parked",
     }
 }

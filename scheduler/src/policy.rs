@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use node::settings::{Settings, Span};
-use scheduler_core::Policy;
+use node::settings::{self, Settings, Span};
+use scheduler_core::{Edits, Policy, Window};
 
 /// What the operator chose, in the core's terms.
 pub(crate) fn of(settings: &Settings) -> Policy {
@@ -20,6 +20,20 @@ pub(crate) fn of(settings: &Settings) -> Policy {
         timeout: limit(agent.timeout),
         warning: limit(agent.timeout_warning),
         notify: limit(agent.notify_interval),
+        album: Window {
+            quiet: ms(scheduler.album_quiet.get()),
+            most: ms(scheduler.album_most.get()),
+        },
+        collect: Window {
+            quiet: ms(scheduler.collect_quiet.get()),
+            most: ms(scheduler.collect_most.get()),
+        },
+        stop_suspends: agent.stop_suspends,
+        edits: match agent.edits {
+            settings::Edits::Ignore => Edits::Ignore,
+            settings::Edits::Steer => Edits::Steer,
+            settings::Edits::Interrupt => Edits::Interrupt,
+        },
         ..Policy::default()
     }
 }

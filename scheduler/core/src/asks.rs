@@ -12,55 +12,87 @@ use crate::wording;
 /// How much of a question is shown, in characters: the lease stays small.
 const QUESTION_CHARS: usize = 2_000;
 
+/// Which asks are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Oldest,
+    All,
+    Named(AskId),
+}
+
+fn which(word: &str) -> Option<Which> {
+    if word.eq_ignore_ascii_case("all") {
+        Some(Which::All)
+    } else {
+        word.parse().ok().map(Which::Named)
+    }
+}
+
 impl Step<'_> {
     /// `/approve [id]`
     pub(crate) fn approve(&mut self, waiting: &Waiting, args: &str) -> Decided {
-        let ask = args.split_whitespace().next().and_then(|word| word.parse().ok());
-        if ask.is_none() && !args.is_empty() {
-            return self.answer(waiting, wording::not_an_ask(args));
+        let word = args.split_whitespace().next().unwrap_or_default();
+        match (which(word), word) {
+            (Some(which), _) => self.decide(waiting, which, &Decision::Approved),
+            (None, "") => self.decide(waiting, Which::Oldest, &Decision::Approved),
+            (None, _) => self.answer(waiting, wording::not_an_ask(args)),
         }
-        self.decide(waiting, ask, Decision::Approved)
     }
 
     /// `/deny [id] [reason]`
     pub(crate) fn deny(&mut self, waiting: &Waiting, args: &str) -> Decided {
         let (first, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
-        let (ask, reason) = match first.parse() {
-            Ok(ask) => (Some(ask), rest.trim()),
-            Err(_) => (None, args),
+        let (which, reason) = match which(first) {
+            Some(which) => (which, rest.trim()),
+            None => (Which::Oldest, args),
         };
         let reason = (!reason.is_empty()).then(|| reason.chars().take(280).collect());
-        self.decide(waiting, ask, Decision::Denied { reason })
+        self.decide(waiting, which, &Decision::Denied { reason })
     }
 
-    /// Decides one ask: the named one, or the oldest.
-    fn decide(&mut self, waiting: &Waiting, ask: Option<AskId>, decision: Decision) -> Decided {
+    /// Decides the asks that are meant.
+    fn decide(&mut self, waiting: &Waiting, which: Which, decision: &Decision) -> Decided {
         let Phase::Running { turn, worker } = &mut self.session.lease.phase else {
             return self.answer(waiting, wording::nothing_asked());
         };
-        let Some(ask) = ask.or_else(|| turn.asks.first().copied()) else {
-            return self.answer(waiting, wording::nothing_asked());
+        let asks: Vec<AskId> = match which {
+            Which::Oldest => turn.asks.first().copied().into_iter().collect(),
+            Which::All => turn.asks.clone(),
+            Which::Named(ask) if turn.asks.contains(&ask) => vec![ask],
+            Which::Named(ask) => return self.answer(waiting, wording::ask_is_closed(ask)),
         };
-        if !turn.asks.contains(&ask) {
-            return self.answer(waiting, wording::ask_is_closed(ask));
+        if asks.is_empty() {
+            return self.answer(waiting, wording::nothing_asked());
         }
         if turn.origin.user.id != waiting.origin.user.id {
             return self.answer(waiting, wording::not_yours_to_decide());
         }
-        turn.asks.retain(|open| *open != ask);
-        turn.answers.push((ask, decision.clone()));
+        turn.asks.retain(|open| !asks.contains(open));
+        turn.answers.extend(asks.iter().map(|ask| (*ask, decision.clone())));
         let (worker, turn) = (*worker, turn.clone());
-        self.tell(
-            worker,
-            Control::Answer { of: self.name(&turn), ask, decision: decision.clone() },
-        );
-        self.answer(waiting, wording::decision(&decision))
+        for ask in &asks {
+            self.tell(
+                worker,
+                Control::Answer { of: self.name(&turn), ask: *ask, decision: decision.clone() },
+            );
+        }
+        self.answer(waiting, wording::decision(decision, asks.len()))
     }
 
     /// A turn asks.
     pub(crate) fn asked(&mut self, ask: AskId, text: &str) {
-        let Phase::Running { turn, .. } = &mut self.session.lease.phase else { return };
+        let yolo = self.session.lease.choices.yolo;
+        let Phase::Running { turn, worker } = &mut self.session.lease.phase else { return };
         if ask.turn != turn.id || ask.attempt != turn.attempt {
+            return;
+        }
+        if yolo {
+            turn.answers.push((ask, Decision::Approved));
+            let (worker, turn) = (*worker, turn.clone());
+            self.tell(
+                worker,
+                Control::Answer { of: self.name(&turn), ask, decision: Decision::Approved },
+            );
             return;
         }
         turn.asks.push(ask);

@@ -15,6 +15,13 @@ impl Session {
     pub fn check(&self, policy: &Policy) -> Result<(), &'static str> {
         let lease = &self.lease;
         let mut places: Vec<_> = lease.queue.iter().map(|waiting| waiting.seq).collect();
+        places.extend(
+            lease.queue.iter().flat_map(|waiting| waiting.more.iter().map(|more| more.seq)),
+        );
+        if let Phase::Collecting { waiting } = &lease.phase {
+            places.push(waiting.seq);
+            places.extend(waiting.more.iter().map(|more| more.seq));
+        }
         if let Some(turn) = lease.phase.turn() {
             places.extend(&turn.inputs);
             places.extend(turn.steers.iter().map(|steer| steer.seq));

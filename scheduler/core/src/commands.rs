@@ -2,7 +2,7 @@
 
 use proto::lease::{Phase, Waiting};
 use proto::outbound::Kind;
-use proto::receipt::{Decided, End};
+use proto::receipt::{Decided, End, Fate};
 use proto::turn::StopReason;
 
 use crate::session::Step;
@@ -15,14 +15,15 @@ impl Step<'_> {
         let text = match &self.session.lease.phase {
             Phase::Idle => wording::nothing_runs(),
             Phase::Stopping { why: StopReason::Stop, .. } => wording::already_stopping(dropped),
-            Phase::Starting { .. } => {
-                self.withdraw();
+            Phase::Collecting { .. } | Phase::Starting { .. } => {
+                self.withdraw(Fate::Cleared);
                 self.session.lease.phase = Phase::Idle;
-                wording::stopped(dropped)
+                wording::stopped(dropped, false)
             }
             Phase::Running { .. } | Phase::Stopping { .. } => {
                 self.stop_turn(StopReason::Stop);
-                wording::stopped(dropped)
+                self.session.lease.suspended = self.policy.stop_suspends;
+                wording::stopped(dropped, self.policy.stop_suspends)
             }
         };
         self.answer(waiting, text)
@@ -33,8 +34,8 @@ impl Step<'_> {
         self.clear_queue();
         match &self.session.lease.phase {
             Phase::Idle => self.start(waiting, 0),
-            Phase::Starting { .. } => {
-                self.withdraw();
+            Phase::Collecting { .. } | Phase::Starting { .. } => {
+                self.withdraw(Fate::Cleared);
                 self.start(waiting, 0);
             }
             Phase::Running { .. } | Phase::Stopping { .. } => {
@@ -50,28 +51,25 @@ impl Step<'_> {
 
     /// Whoever waited for the answer to `message` is gone: there is no one to work for.
     pub(crate) fn hangup(&mut self, message: &str) {
-        self.lease().queue.retain(|waiting| waiting.origin.message != message);
-        let leads =
-            self.session.lease.phase.turn().is_some_and(|turn| turn.origin.message == message);
-        match &self.session.lease.phase {
-            Phase::Running { .. } if leads => self.stop_turn(StopReason::Hangup),
-            Phase::Starting { .. } if leads => {
-                self.withdraw();
-                self.next(0);
-            }
-            Phase::Idle
-            | Phase::Starting { .. }
-            | Phase::Running { .. }
-            | Phase::Stopping { .. } => {}
+        if !self.take_back(message)
+            && self.leads(message)
+            && matches!(self.session.lease.phase, Phase::Running { .. })
+        {
+            self.stop_turn(StopReason::Hangup);
         }
     }
 
-    /// Ends a turn that no worker has claimed: its order, wherever it is, will be denied.
-    fn withdraw(&mut self) {
+    /// Ends what has not begun: a turn that no worker has claimed (its order, wherever it is, will be denied), or a burst that
+    /// is still being collected.
+    pub(crate) fn withdraw(&mut self, fate: Fate) {
+        if let Phase::Collecting { waiting } = &self.session.lease.phase {
+            let waiting = waiting.clone();
+            self.drop_waiting(&waiting, fate);
+        }
         if let Some(turn) = self.session.lease.phase.turn().cloned() {
             self.forget_order();
             self.close_turn(&turn);
-            self.ended(&turn, End::Withdrawn);
+            self.ended(&turn, End::Withdrawn, fate);
         }
     }
 
@@ -79,8 +77,16 @@ impl Step<'_> {
     fn clear_queue(&mut self) -> usize {
         let cleared = std::mem::take(&mut self.lease().queue);
         for waiting in &cleared {
-            self.close(waiting.seq, &waiting.origin);
+            self.drop_waiting(waiting, Fate::Cleared);
         }
         cleared.len()
+    }
+
+    fn drop_waiting(&mut self, waiting: &Waiting, fate: Fate) {
+        self.close(waiting.seq, &waiting.origin);
+        self.settled(&waiting.origin.message, fate);
+        for more in &waiting.more {
+            self.settled(&more.message, fate);
+        }
     }
 }

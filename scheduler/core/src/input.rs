@@ -5,7 +5,7 @@ use proto::id::{Epoch, ProcessId, Seq};
 use proto::receipt::Fact;
 use proto::turn::{BeatTurn, Claim, ClaimReply, Control, TurnReport};
 
-/// What can happen. The first four come from the log and carry their place in it; one that the lease has seen is skipped.
+/// What can happen. The first six come from the log and carry their place in it; one that the lease has seen is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A person wrote.
@@ -14,6 +14,20 @@ pub enum Input {
         seq: Seq,
         /// What was written.
         event: Box<MessageEvent>,
+    },
+    /// A person changed what they wrote.
+    Edit {
+        /// Its place.
+        seq: Seq,
+        /// What it says now; the id is that of the message that it replaces.
+        event: Box<MessageEvent>,
+    },
+    /// A person took a message back.
+    Withdrawal {
+        /// Its place.
+        seq: Seq,
+        /// The message's id.
+        message: String,
     },
     /// A worker reports.
     Report {
@@ -57,6 +71,8 @@ impl Input {
     pub const fn seq(&self) -> Option<Seq> {
         match self {
             Self::Message { seq, .. }
+            | Self::Edit { seq, .. }
+            | Self::Withdrawal { seq, .. }
             | Self::Report { seq, .. }
             | Self::Hangup { seq, .. }
             | Self::Unreadable { seq } => Some(*seq),

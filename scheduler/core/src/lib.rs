@@ -16,8 +16,11 @@
 //! What is absent on purpose: a clock, I/O, async, logging, randomness, unordered maps.
 
 mod asks;
+mod bursts;
 mod check;
+mod choices;
 mod commands;
+mod edits;
 mod input;
 mod liveness;
 mod messages;
@@ -29,6 +32,6 @@ mod turns;
 mod wording;
 
 pub use self::input::{Input, Signal};
-pub use self::policy::Policy;
+pub use self::policy::{Edits, Policy, Window};
 pub use self::session::Session;
 pub use self::time::Time;

@@ -7,6 +7,7 @@ use proto::lease::Phase;
 use proto::outbound::Kind;
 use proto::turn::{BeatTurn, Control, StopReason};
 
+use crate::bursts::window;
 use crate::input::Signal;
 use crate::policy::Policy;
 use crate::session::{Session, Step};
@@ -34,6 +35,11 @@ impl Live {
     /// A turn is ordered or claimed.
     pub(crate) fn begin(&mut self, now: Time) {
         *self = Self { acknowledged: self.acknowledged, ..Self::new(now) };
+    }
+
+    /// More has come of what is being collected.
+    pub(crate) const fn arrived(&mut self, now: Time) {
+        self.heard = now;
     }
 
     /// A stop was asked for.
@@ -81,6 +87,9 @@ impl Session {
     pub fn deadline(&self, policy: &Policy) -> Option<Time> {
         match &self.lease.phase {
             Phase::Idle => None,
+            Phase::Collecting { waiting } => {
+                Some(window(policy, &waiting.burst, self.live.since, self.live.heard))
+            }
             Phase::Starting { .. } => Some(self.live.since.after(policy.reorder)),
             Phase::Stopping { .. } => {
                 Some(self.live.since.after(policy.stop_deadline).min(self.dead_at(policy)))
@@ -114,6 +123,11 @@ impl Step<'_> {
         let (live, dead) = (&self.session.live, self.session.dead_at(self.policy));
         match &self.session.lease.phase {
             Phase::Idle => {}
+            Phase::Collecting { waiting } => {
+                if due(window(self.policy, &waiting.burst, live.since, live.heard)) {
+                    self.burst_is_over();
+                }
+            }
             Phase::Starting { .. } => {
                 if due(live.since.after(self.policy.reorder)) {
                     self.reorder();
@@ -184,6 +198,7 @@ impl Step<'_> {
                 (turn, Some(*why))
             }
             Phase::Idle
+            | Phase::Collecting { .. }
             | Phase::Starting { .. }
             | Phase::Running { .. }
             | Phase::Stopping { .. } => {
@@ -194,6 +209,9 @@ impl Step<'_> {
             return self.signals.push(Signal::Beat { kept: false, controls: Vec::new() });
         }
         turn.answers.retain(|(ask, _)| !beat.answers.contains(ask));
+        let seen: Vec<_> =
+            turn.steers.extract_if(.., |steer| beat.seen.contains(&steer.seq)).collect();
+        let of_turn = (!seen.is_empty()).then(|| turn.clone());
         let of = beat.of;
         let mut controls = Vec::new();
         if let Some(reason) = why {
@@ -206,6 +224,9 @@ impl Step<'_> {
         if beat.activity.idle_ms < self.now.since(self.session.live.heard) {
             // It advanced since the last beat: a later standstill deserves a warning of its own.
             turn.warned = false;
+        }
+        for steer in &seen {
+            self.steer_seen(of_turn.as_ref().expect("what was seen is of this turn"), steer);
         }
         self.session.live.heard = self.now;
         self.session.live.activity = Some(beat.activity.clone());

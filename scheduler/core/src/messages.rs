@@ -2,12 +2,12 @@
 //! session's right to run.
 
 use proto::activity::State;
-use proto::command::{Name, Parsed};
+use proto::command::{self, Bypass, Command, Control, Conversation, Name, Parsed};
 use proto::event::{BusyMode, MessageEvent};
 use proto::id::Seq;
-use proto::lease::{Origin, Phase, Waiting};
+use proto::lease::{Burst, Last, Origin, Phase, Waiting};
 use proto::outbound::Kind;
-use proto::receipt::{Decided, Fact, QueueReason};
+use proto::receipt::{Decided, Fact, Fate, QueueReason, Refusal};
 use proto::turn::{StopReason, TurnKind};
 
 use crate::session::Step;
@@ -15,102 +15,203 @@ use crate::wording;
 
 impl Step<'_> {
     pub(crate) fn message(&mut self, seq: Seq, event: &MessageEvent) {
-        let waiting = waiting(seq, event, TurnKind::Chat);
         let decision = match event.parsed() {
-            Parsed::Text => self.text(waiting, event.mode.unwrap_or(self.policy.busy_mode)),
+            Parsed::Text => self.text(waiting(seq, event), event),
             Parsed::Command(command) => match command.spec.name {
-                Name::Stop => self.stop(&waiting),
-                Name::New => self.reset(Waiting { kind: TurnKind::Reset, ..waiting }),
-                Name::Queue | Name::Steer if command.args.is_empty() && event.media.is_empty() => {
-                    self.answer(&waiting, wording::usage(command.spec))
+                Name::Bypass(name) => self.bypass(waiting(seq, event), name, command.args, event),
+                Name::Control(Control::Stop) => self.stop(&waiting(seq, event)),
+                Name::Control(Control::New) => {
+                    self.reset(Waiting { kind: TurnKind::Reset, ..waiting(seq, event) })
                 }
-                Name::Queue => self.queue_command(waiting),
-                Name::Steer => self.steer(waiting),
-                Name::Approve => self.approve(&waiting, command.args),
-                Name::Deny => self.deny(&waiting, command.args),
-                Name::Status => {
-                    let text = self.status(event.accepted_at_ms);
-                    self.answer(&waiting, text)
-                }
-                Name::Help => self.answer(&waiting, proto::command::help()),
+                Name::Message(name) => self.explicit(waiting(seq, event), name, &command, event),
+                Name::Conversation(name) => self.conversation(waiting(seq, event), name, &command),
             },
         };
-        self.fact(Fact::Decided { seq, message: event.id.clone(), decision });
+        self.decided(seq, event, decision);
     }
 
-    /// An ordinary message: it starts a turn, interrupts one, or waits.
-    fn text(&mut self, waiting: Waiting, mode: BusyMode) -> Decided {
+    /// Remembers a decision and says so to whoever follows.
+    pub(crate) fn decided(&mut self, seq: Seq, event: &MessageEvent, decision: Decided) {
+        let message = event.id.clone();
+        let asks_why = matches!(event.parsed(), Parsed::Command(Command { spec, .. }) if spec.name == Name::Bypass(Bypass::Why));
+        if !asks_why {
+            self.lease().last = Some(Last { message: message.clone(), decision });
+        }
+        self.fact(Fact::Decided { seq, message, decision });
+        if decision == Decided::Done {
+            self.settled(&event.id, Fate::Done);
+        } else if matches!(decision, Decided::Refused { .. }) {
+            self.settled(&event.id, Fate::Refused);
+        }
+    }
+
+    /// Commands that answer at once and disturb nothing.
+    fn bypass(
+        &mut self,
+        waiting: Waiting,
+        name: Bypass,
+        args: &str,
+        event: &MessageEvent,
+    ) -> Decided {
+        let text = match name {
+            Bypass::Approve => return self.approve(&waiting, args),
+            Bypass::Deny => return self.deny(&waiting, args),
+            Bypass::Busy => self.busy(args, event.mode),
+            Bypass::Yolo => self.yolo(args),
+            Bypass::Status => self.session.status(event.accepted_at_ms),
+            Bypass::Agents => return self.agents(&waiting, event.accepted_at_ms),
+            Bypass::Why => wording::why(self.session.lease.last.as_ref()),
+            Bypass::Whoami => wording::whoami(&event.user, &event.session),
+            Bypass::Help => command::help(),
+            Bypass::Start => return Decided::Done,
+        };
+        self.answer(&waiting, text)
+    }
+
+    /// Commands that change the conversation: a turn of their own, and only when nothing else uses it.
+    fn conversation(
+        &mut self,
+        waiting: Waiting,
+        name: Conversation,
+        command: &Command<'_>,
+    ) -> Decided {
+        if !self.session.is_idle() {
+            let text = wording::not_now(command.spec);
+            self.say(waiting.seq, Kind::Notice, &waiting.origin, text);
+            self.close(waiting.seq, &waiting.origin);
+            return Decided::Refused { reason: Refusal::NotNow };
+        }
+        if name == Conversation::Resume && self.session.lease.suspended {
+            self.lease().suspended = false;
+            return self.answer(&waiting, wording::resumed());
+        }
+        self.start(Waiting { kind: TurnKind::Command, ..waiting }, 0);
+        Decided::Started
+    }
+
+    /// Messages that say themselves how they want to be taken.
+    fn explicit(
+        &mut self,
+        waiting: Waiting,
+        name: command::Message,
+        command: &Command<'_>,
+        event: &MessageEvent,
+    ) -> Decided {
+        if command.args.is_empty() && event.media.is_empty() {
+            return self.answer(&waiting, wording::usage(command.spec));
+        }
+        if matches!(command::parse(command.args), Parsed::Command(_)) {
+            // A command is never words for a model, and one that runs later would surprise.
+            return self.answer(&waiting, wording::command_in_command(command.args));
+        }
+        let mode = match name {
+            command::Message::Background => return self.background(&waiting),
+            command::Message::Steer => BusyMode::Steer,
+            command::Message::Interrupt => BusyMode::Interrupt,
+            command::Message::Queue => BusyMode::Queue,
+        };
+        self.by_mode(waiting, event, mode, Told::Always)
+    }
+
+    /// An ordinary message. What the session has set goes before what its channel has set, and that before the default.
+    fn text(&mut self, waiting: Waiting, event: &MessageEvent) -> Decided {
+        if let Some(album) = event.burst() {
+            let burst = album.map_or(Burst::Photos, |name| Burst::Album(name.to_owned()));
+            return self.burst(Waiting { burst, ..waiting });
+        }
+        let mode = self.session.lease.choices.busy.or(event.mode).unwrap_or(self.policy.busy_mode);
+        self.by_mode(waiting, event, mode, Told::Sometimes)
+    }
+
+    fn by_mode(
+        &mut self,
+        waiting: Waiting,
+        event: &MessageEvent,
+        mode: BusyMode,
+        told: Told,
+    ) -> Decided {
+        if mode == BusyMode::Collect {
+            return self.burst(Waiting { burst: Burst::Collected, ..waiting });
+        }
         let reason = match &self.session.lease.phase {
             Phase::Idle => {
                 self.start(waiting, 0);
                 return Decided::Started;
             }
+            _ if mode == BusyMode::Reject => return self.refuse(&waiting, Refusal::Busy),
+            Phase::Collecting { .. } => QueueReason::Burst,
             Phase::Starting { .. } => QueueReason::Starting,
             Phase::Stopping { .. } => QueueReason::Stopping,
             Phase::Running { turn, .. } if !turn.asks.is_empty() => QueueReason::Asking,
-            Phase::Running { .. } if mode == BusyMode::Queue => QueueReason::Asked,
-            Phase::Running { turn, .. } if turn.depth >= self.policy.interrupt_depth => {
-                QueueReason::Depth
-            }
-            Phase::Running { .. } => match self.session.live.doing() {
-                Some(State::Delegating) => QueueReason::Delegating,
-                Some(State::Compressing) => QueueReason::Compressing,
-                _ => return self.interrupt(waiting),
+            Phase::Running { .. } => match mode {
+                BusyMode::Queue | BusyMode::Collect | BusyMode::Reject => QueueReason::Asked,
+                BusyMode::Steer if event.media.is_empty() => match self.steer(waiting) {
+                    Ok(decision) => return decision,
+                    Err(waiting) => return self.enqueue(*waiting, QueueReason::NotSteered, told),
+                },
+                BusyMode::Steer => QueueReason::NotSteered,
+                BusyMode::Interrupt => match self.demotion() {
+                    Some(reason) => reason,
+                    None => {
+                        return self.interrupt(waiting, Decided::Interrupted, StopReason::Message);
+                    }
+                },
+                BusyMode::Rollback => match self.demotion() {
+                    Some(reason) => reason,
+                    None => {
+                        return self.interrupt(waiting, Decided::RolledBack, StopReason::Rollback);
+                    }
+                },
             },
         };
-        self.enqueue(waiting, reason, false)
+        self.enqueue(waiting, reason, told)
     }
 
-    fn interrupt(&mut self, waiting: Waiting) -> Decided {
+    /// Why the running turn is not interrupted by a mere message.
+    fn demotion(&self) -> Option<QueueReason> {
+        let turn = self.session.lease.phase.turn()?;
+        match self.session.live.doing() {
+            Some(State::Delegating) => Some(QueueReason::Delegating),
+            Some(State::Compressing) => Some(QueueReason::Compressing),
+            _ => (turn.depth >= self.policy.interrupt_depth).then_some(QueueReason::Depth),
+        }
+    }
+
+    fn interrupt(&mut self, waiting: Waiting, decision: Decided, why: StopReason) -> Decided {
         let (seq, origin) = (waiting.seq, waiting.origin.clone());
-        if !self.push(waiting) {
-            return Decided::Refused;
+        if let Err(refused) = self.push(waiting) {
+            return refused;
         }
-        self.stop_turn(StopReason::Message);
-        self.acknowledge(seq, &origin, wording::decided(Decided::Interrupted, 1));
-        Decided::Interrupted
+        self.stop_turn(why);
+        self.acknowledge(seq, &origin, wording::decided(decision, 1));
+        decision
     }
 
-    /// `/queue`: never disturbs the turn.
-    fn queue_command(&mut self, waiting: Waiting) -> Decided {
-        if self.session.is_idle() {
-            self.start(waiting, 0);
-            return Decided::Started;
-        }
-        self.enqueue(waiting, QueueReason::Asked, true)
-    }
-
-    /// `/steer`: a hint for the running turn, or a message where none runs.
-    fn steer(&mut self, waiting: Waiting) -> Decided {
+    /// Passes a hint to the running turn; gives it back where too many are on their way.
+    fn steer(&mut self, waiting: Waiting) -> Result<Decided, Box<Waiting>> {
         let limit = self.policy.queue_limit;
-        let reason = match &mut self.session.lease.phase {
-            Phase::Idle => {
-                self.start(waiting, 0);
-                return Decided::Started;
-            }
-            Phase::Running { turn, .. } if turn.steers.len() < limit => {
-                let (seq, origin) = (waiting.seq, waiting.origin.clone());
-                turn.steers.push(waiting);
-                self.tell_of_steer(seq);
-                self.say(seq, Kind::Ack, &origin, wording::decided(Decided::Steered, 0));
-                return Decided::Steered;
-            }
-            Phase::Running { .. } => QueueReason::Asked,
-            Phase::Starting { .. } => QueueReason::Starting,
-            Phase::Stopping { .. } => QueueReason::Stopping,
+        let Phase::Running { turn, .. } = &mut self.session.lease.phase else {
+            return Err(Box::new(waiting));
         };
-        self.enqueue(waiting, reason, true)
+        if turn.steers.len() >= limit {
+            return Err(Box::new(waiting));
+        }
+        let (seq, origin) = (waiting.seq, waiting.origin.clone());
+        turn.steers.push(waiting);
+        self.tell_of_steer(seq);
+        self.say(seq, Kind::Ack, &origin, wording::decided(Decided::Steered, 0));
+        Ok(Decided::Steered)
     }
 
-    /// Puts a message at the end of the queue and says so; `asked` acknowledgements are always sent.
-    fn enqueue(&mut self, waiting: Waiting, reason: QueueReason, asked: bool) -> Decided {
+    /// Puts a message at the end of the queue and says so.
+    fn enqueue(&mut self, waiting: Waiting, reason: QueueReason, told: Told) -> Decided {
         let (seq, origin) = (waiting.seq, waiting.origin.clone());
-        if !self.push(waiting) {
-            return Decided::Refused;
+        if let Err(refused) = self.push(waiting) {
+            return refused;
         }
         let decision = Decided::Queued { reason };
         let text = wording::decided(decision, self.session.lease.queue.len());
-        if asked || reason == QueueReason::Asking {
+        if told == Told::Always || reason == QueueReason::Asking {
             self.say(seq, Kind::Ack, &origin, text);
         } else {
             self.acknowledge(seq, &origin, text);
@@ -119,15 +220,19 @@ impl Step<'_> {
     }
 
     /// Takes a place in the queue, or refuses it aloud.
-    fn push(&mut self, waiting: Waiting) -> bool {
+    pub(crate) fn push(&mut self, waiting: Waiting) -> Result<(), Decided> {
         if self.session.lease.queue.len() >= self.policy.queue_limit {
-            let text = wording::queue_full(self.session.lease.queue.len());
-            self.say(waiting.seq, Kind::Notice, &waiting.origin, text);
-            self.close(waiting.seq, &waiting.origin);
-            return false;
+            return Err(self.refuse(&waiting, Refusal::Full));
         }
         self.lease().queue.push(waiting);
-        true
+        Ok(())
+    }
+
+    fn refuse(&mut self, waiting: &Waiting, reason: Refusal) -> Decided {
+        let text = wording::refused(reason, self.session.lease.queue.len());
+        self.say(waiting.seq, Kind::Notice, &waiting.origin, text);
+        self.close(waiting.seq, &waiting.origin);
+        Decided::Refused { reason }
     }
 
     /// Acknowledges a message, unless the person was told something only a moment ago.
@@ -144,10 +249,22 @@ impl Step<'_> {
     }
 }
 
-fn waiting(seq: Seq, event: &MessageEvent, kind: TurnKind) -> Waiting {
+/// Whether an acknowledgement is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// The person asked for exactly this.
+    Always,
+    /// At most once in a while.
+    Sometimes,
+}
+
+pub(crate) fn waiting(seq: Seq, event: &MessageEvent) -> Waiting {
     Waiting {
         seq,
-        kind,
+        edited: None,
+        more: Vec::new(),
+        burst: Burst::Single,
+        kind: TurnKind::Chat,
         origin: Origin {
             address: event.address.clone(),
             message: event.id.clone(),

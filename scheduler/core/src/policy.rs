@@ -27,6 +27,35 @@ pub struct Policy {
     pub warning: Option<u64>,
     /// How often the person is told that a long turn still works.
     pub notify: Option<u64>,
+    /// How long the parts of an album, and pictures in a row, are waited for.
+    pub album: Window,
+    /// How long messages are collected in the mode of that name.
+    pub collect: Window,
+    /// Whether `/stop` sets the conversation aside.
+    pub stop_suspends: bool,
+    /// What the change of a message does whose turn runs.
+    pub edits: Edits,
+}
+
+/// How long more is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// How long it must be quiet.
+    pub quiet: u64,
+    /// How long it lasts at most.
+    pub most: u64,
+}
+
+/// What the change of a message does to the turn that it leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Edits {
+    /// Nothing: the turn has begun with what was written.
+    #[default]
+    Ignore,
+    /// The turn hears of it as a hint.
+    Steer,
+    /// The turn is stopped, and the new words are next.
+    Interrupt,
 }
 
 impl Default for Policy {
@@ -43,6 +72,10 @@ impl Default for Policy {
             timeout: Some(1_800_000),
             warning: Some(900_000),
             notify: Some(600_000),
+            album: Window { quiet: 800, most: 5_000 },
+            collect: Window { quiet: 350, most: 1_000 },
+            stop_suspends: true,
+            edits: Edits::Ignore,
         }
     }
 }

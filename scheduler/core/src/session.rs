@@ -1,9 +1,9 @@
 //! A session: its lease, what its owner knows beside it, and the one function that changes them.
 
 use proto::id::{Epoch, OutboundId, ProcessId, Seq, Sid, TurnId};
-use proto::lease::{Effect, Lease, Origin, Phase, Turn};
+use proto::lease::{Choices, Effect, Lease, Origin, Phase, Turn};
 use proto::outbound::{Kind, Outbound};
-use proto::receipt::{Fact, StateName};
+use proto::receipt::{Fact, Fate, StateName};
 use proto::session::SessionKey;
 use proto::turn::{Control, TurnRef};
 
@@ -34,6 +34,10 @@ impl Session {
             phase: Phase::Idle,
             queue: Vec::new(),
             effects: Vec::new(),
+            choices: Choices::default(),
+            suspended: false,
+            last: None,
+            background: Vec::new(),
         };
         Self::restore(lease, now)
     }
@@ -95,6 +99,7 @@ impl Session {
     pub fn state(&self) -> Fact {
         let state = match self.lease.phase {
             Phase::Idle => StateName::Idle,
+            Phase::Collecting { .. } => StateName::Collecting,
             Phase::Starting { .. } => StateName::Starting,
             Phase::Running { .. } => StateName::Running,
             Phase::Stopping { .. } => StateName::Stopping,
@@ -116,6 +121,8 @@ impl Step<'_> {
     fn apply(&mut self, input: &Input) {
         match input {
             Input::Message { seq, event } => self.message(*seq, event),
+            Input::Edit { seq, event } => self.edit(*seq, event),
+            Input::Withdrawal { seq, message } => self.withdrawal(*seq, message),
             Input::Report { seq, report } => self.report(*seq, report),
             Input::Hangup { message, .. } => self.hangup(message),
             Input::Claim(claim) => self.claim(*claim),
@@ -136,6 +143,18 @@ impl Step<'_> {
 
     pub(crate) fn fact(&mut self, fact: Fact) {
         self.signals.push(Signal::Fact(fact));
+    }
+
+    /// A message has reached its end.
+    pub(crate) fn settled(&mut self, message: &str, fate: Fate) {
+        let turn = self
+            .session
+            .lease
+            .phase
+            .turn()
+            .filter(|turn| turn.origin.message == message)
+            .map(|turn| turn.id);
+        self.fact(Fact::Settled { message: message.to_owned(), fate, turn });
     }
 
     pub(crate) fn tell(&mut self, worker: ProcessId, control: Control) {
@@ -174,7 +193,13 @@ impl Step<'_> {
         self.lease().effects.push(Effect::Send { outbound });
     }
 
-    fn outbound(&self, id: OutboundId, kind: Kind, origin: &Origin, text: String) -> Outbound {
+    pub(crate) fn outbound(
+        &self,
+        id: OutboundId,
+        kind: Kind,
+        origin: &Origin,
+        text: String,
+    ) -> Outbound {
         Outbound {
             id,
             session: self.session.lease.session.clone(),

@@ -2,15 +2,19 @@
 
 use proto::lease::Phase;
 
-use crate::session::Step;
+use crate::session::Session;
 use crate::wording;
 
-impl Step<'_> {
+impl Session {
     /// The session in a few lines. `now_ms` is the time of day of the question, to say how long ago things were.
-    pub(crate) fn status(&self, now_ms: u64) -> String {
-        let lease = &self.session.lease;
+    #[must_use]
+    pub fn status(&self, now_ms: u64) -> String {
+        let lease = &self.lease;
         let (state, turn) = match &lease.phase {
-            Phase::Idle => return wording::status_idle(),
+            Phase::Idle => return wording::status_idle(lease.suspended),
+            Phase::Collecting { waiting } => {
+                return wording::status_collecting(waiting.more.len() + 1);
+            }
             Phase::Starting { turn } => ("starting", turn),
             Phase::Running { turn, .. } => ("running", turn),
             Phase::Stopping { turn, .. } => ("stopping", turn),
@@ -21,7 +25,7 @@ impl Step<'_> {
             turn.id,
             turn.attempt.get(),
         )];
-        if let Some(activity) = self.session.live.activity() {
+        if let Some(activity) = self.live.activity() {
             lines.push(wording::activity(activity));
         }
         if !turn.asks.is_empty() {

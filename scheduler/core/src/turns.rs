@@ -1,10 +1,12 @@
 //! The life of a turn: ordered, claimed, reported, given to another worker, ended; and what follows it.
 
-use proto::id::{Attempt, Epoch, ProcessId, Seq};
+use proto::id::{Attempt, Epoch, OutboundId, ProcessId, Seq};
 use proto::lease::{Effect, Phase, Turn, Waiting};
 use proto::outbound::Kind;
-use proto::receipt::{End, Fact};
-use proto::turn::{Claim, ClaimReply, Control, Denial, News, Outcome, StopReason, TurnReport};
+use proto::receipt::{End, Fact, Fate};
+use proto::turn::{
+    Claim, ClaimReply, Control, Denial, News, Outcome, StopReason, TurnKind, TurnReport,
+};
 
 use crate::input::Signal;
 use crate::liveness::Live;
@@ -14,11 +16,17 @@ use crate::wording;
 impl Step<'_> {
     /// Orders a turn for an input.
     pub(crate) fn start(&mut self, input: Waiting, depth: u8) {
+        let suspended = std::mem::take(&mut self.lease().suspended);
+        let leading = input.edited.unwrap_or(input.seq);
         self.order(Turn {
             id: input.seq.into(),
             attempt: Attempt::FIRST,
             kind: input.kind,
-            inputs: vec![input.seq],
+            inputs: std::iter::once(leading)
+                .chain(input.more.iter().map(|more| more.seq))
+                .collect(),
+            fresh: suspended && input.kind != TurnKind::Reset,
+            more: input.more,
             origin: input.origin,
             depth,
             crashes: 0,
@@ -78,6 +86,7 @@ impl Step<'_> {
                 }
             }
             Phase::Idle
+            | Phase::Collecting { .. }
             | Phase::Starting { .. }
             | Phase::Running { .. }
             | Phase::Stopping { .. } => ClaimReply::Denied { reason: Denial::Superseded },
@@ -112,9 +121,9 @@ impl Step<'_> {
                 (turn.clone(), *worker)
             }
             Phase::Stopping { turn, worker, .. } => (turn.clone(), *worker),
-            Phase::Idle | Phase::Starting { .. } => return,
+            Phase::Idle | Phase::Collecting { .. } | Phase::Starting { .. } => return,
         };
-        if matches!(why, StopReason::Stop | StopReason::Reset) {
+        if is_silent(why) {
             // Nothing more of this turn will be shown, whatever its worker still does.
             self.close_turn(&turn);
         }
@@ -136,6 +145,7 @@ impl Step<'_> {
                 (turn.clone(), Some(*why))
             }
             Phase::Idle
+            | Phase::Collecting { .. }
             | Phase::Starting { .. }
             | Phase::Running { .. }
             | Phase::Stopping { .. } => return,
@@ -161,30 +171,47 @@ impl Step<'_> {
         outcome: Outcome,
         steered: &[Seq],
     ) {
-        let silent = matches!(stopped, Some(StopReason::Stop | StopReason::Reset));
+        let silent = stopped.is_some_and(is_silent);
         if outcome == Outcome::Interrupted && !silent {
             self.close_turn(turn);
         } else if !silent {
             let outbound = self.outbound_of_turn(turn, "reply", Kind::Reply, String::new());
             self.lease().effects.push(Effect::Reply { report: seq, outbound });
         }
-        if !silent {
-            // A hint that the model has not seen is not lost: it leads the next turn.
-            let unseen = turn.steers.iter().filter(|steer| !steered.contains(&steer.seq)).cloned();
-            self.session.lease.queue.splice(0..0, unseen.collect::<Vec<_>>());
+        let (seen, unseen): (Vec<_>, Vec<_>) =
+            turn.steers.iter().cloned().partition(|steer| steered.contains(&steer.seq));
+        for steer in &seen {
+            self.steer_seen(turn, steer);
         }
-        self.ended(turn, End::Reported { outcome });
+        self.put_first(unseen, silent);
+        let fate = match outcome {
+            Outcome::Interrupted => Fate::Interrupted,
+            Outcome::Completed | Outcome::Failed if silent => Fate::Interrupted,
+            Outcome::Completed | Outcome::Failed => Fate::Answered,
+        };
+        self.ended(turn, End::Reported { outcome }, fate);
         let depth = if outcome == Outcome::Interrupted { turn.depth.saturating_add(1) } else { 0 };
         self.next(depth);
     }
 
+    /// A hint that the model has not seen is not lost: it leads the next turn, unless everything was to stop.
+    fn put_first(&mut self, unseen: Vec<Waiting>, silent: bool) {
+        if silent {
+            for steer in &unseen {
+                self.settled(&steer.origin.message, Fate::Cleared);
+            }
+        } else {
+            self.session.lease.queue.splice(0..0, unseen);
+        }
+    }
+
     /// Goes on without the worker's word: it did not confirm the stop, or it is gone.
     pub(crate) fn release(&mut self, turn: &Turn, why: StopReason) {
-        if !matches!(why, StopReason::Stop | StopReason::Reset) {
+        if !is_silent(why) {
             self.close_turn(turn);
-            self.session.lease.queue.splice(0..0, turn.steers.clone());
         }
-        self.ended(turn, End::Released { why });
+        self.put_first(turn.steers.clone(), is_silent(why));
+        self.ended(turn, End::Released { why }, Fate::Interrupted);
         self.next(turn.depth.saturating_add(1));
     }
 
@@ -197,8 +224,8 @@ impl Step<'_> {
         }
         self.say_of_turn(&turn, "parked", Kind::Notice, wording::parked(turn.crashes));
         self.close_turn(&turn);
-        self.session.lease.queue.splice(0..0, turn.steers.clone());
-        self.ended(&turn, End::Parked);
+        self.put_first(turn.steers.clone(), false);
+        self.ended(&turn, End::Parked, Fate::Parked);
         self.next(0);
     }
 
@@ -227,6 +254,7 @@ impl Step<'_> {
                 self.release(&turn, why);
             }
             Phase::Idle
+            | Phase::Collecting { .. }
             | Phase::Starting { .. }
             | Phase::Running { .. }
             | Phase::Stopping { .. } => {}
@@ -242,7 +270,34 @@ impl Step<'_> {
         self.close(Seq::new(turn.id.get()), &turn.origin);
     }
 
-    pub(crate) fn ended(&mut self, turn: &Turn, end: End) {
+    /// A turn has ended, and with it every message that it was about.
+    pub(crate) fn ended(&mut self, turn: &Turn, end: End, fate: Fate) {
         self.fact(Fact::Ended { turn: turn.id, attempt: turn.attempt, end });
+        let of = |message: &str, fate| Fact::Settled {
+            message: message.to_owned(),
+            fate,
+            turn: Some(turn.id),
+        };
+        self.fact(of(&turn.origin.message, fate));
+        for more in &turn.more {
+            self.fact(of(&more.message, if fate == Fate::Answered { Fate::Merged } else { fate }));
+        }
+    }
+
+    /// The model has seen a hint: the person is told, since only that makes it certain.
+    pub(crate) fn steer_seen(&mut self, turn: &Turn, steer: &Waiting) {
+        let id = OutboundId::of_input(steer.seq, "seen");
+        let outbound = self.outbound(id, Kind::Ack, &steer.origin, wording::steer_seen());
+        self.lease().effects.push(Effect::Send { outbound });
+        let message = steer.origin.message.clone();
+        self.fact(Fact::Settled { message, fate: Fate::Steered, turn: Some(turn.id) });
+    }
+}
+
+/// Whether nothing more of a turn that was stopped for this reason is shown.
+const fn is_silent(why: StopReason) -> bool {
+    match why {
+        StopReason::Stop | StopReason::Reset | StopReason::Rollback | StopReason::Withdrawn => true,
+        StopReason::Message | StopReason::Timeout | StopReason::Hangup => false,
     }
 }

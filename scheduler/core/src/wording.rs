@@ -2,22 +2,34 @@
 
 use proto::activity::{Activity, State};
 use proto::command::Spec;
+use proto::event::{BusyMode, User};
 use proto::id::AskId;
-use proto::receipt::{Decided, QueueReason};
+use proto::lease::Last;
+use proto::receipt::{Decided, QueueReason, Refusal};
+use proto::session::SessionKey;
 use proto::turn::Decision;
 
 /// What became of a message; `place` is its place in the queue, from 1.
 pub(crate) fn decided(decision: Decided, place: usize) -> String {
-    let reason = match decision {
-        Decided::Started => return "On it.".into(),
-        Decided::Interrupted => return "Interrupting; your message is next.".into(),
-        Decided::Steered => return "Passed on to the running turn.".into(),
-        Decided::Done => return "Done.".into(),
-        Decided::Refused => return "Refused.".into(),
-        Decided::Queued { reason } => reason,
+    let Decided::Queued { reason } = decision else {
+        return match decision {
+            Decided::Interrupted => "Interrupting; your message is next.".into(),
+            Decided::RolledBack => "Taking the turn back; your message is next.".into(),
+            Decided::Steered => "Passed on to the running turn; you hear when it is seen.".into(),
+            Decided::Queued { .. }
+            | Decided::Started
+            | Decided::Merged
+            | Decided::Collecting
+            | Decided::Background
+            | Decided::Done
+            | Decided::Edited
+            | Decided::Withdrawn
+            | Decided::TooLate
+            | Decided::Refused { .. } => because(decision).into(),
+        };
     };
     let why = match reason {
-        QueueReason::Asked => "",
+        QueueReason::Asked | QueueReason::Burst => "",
         QueueReason::Starting => " The turn before it is still starting.",
         QueueReason::Stopping => " The turn before it is still stopping.",
         QueueReason::Depth => {
@@ -25,6 +37,7 @@ pub(crate) fn decided(decision: Decided, place: usize) -> String {
         }
         QueueReason::Delegating => " Sub-agents are at work; /stop stops them.",
         QueueReason::Compressing => " The conversation is being compressed.",
+        QueueReason::NotSteered => " The running turn cannot take it as a hint.",
         QueueReason::Asking => {
             return format!(
                 "A decision is open: /approve or /deny. Your message decides nothing and is queued ({}).",
@@ -35,22 +48,147 @@ pub(crate) fn decided(decision: Decided, place: usize) -> String {
     format!("Queued ({}).{why}", ordinal(place))
 }
 
+/// The reason of a decision, for `/why`.
+fn because(decision: Decided) -> &'static str {
+    match decision {
+        Decided::Started => "nothing ran, so it started a turn",
+        Decided::Interrupted => "a turn ran, and the mode says that a message interrupts",
+        Decided::RolledBack => "a turn ran, and the mode says that a message takes it back",
+        Decided::Steered => "a turn ran, and it was passed on as a hint",
+        Decided::Merged => "it belongs to a message before it",
+        Decided::Collecting => "more that belongs to it may follow",
+        Decided::Background => "it runs beside the conversation",
+        Decided::Done => "it is a command, and was carried out",
+        Decided::Edited => "it replaced a message that was waiting",
+        Decided::Withdrawn => "its sender took it back",
+        Decided::TooLate => "its turn had begun already",
+        Decided::Refused { reason: Refusal::Full } => "too many messages waited",
+        Decided::Refused { reason: Refusal::Busy } => {
+            "a turn ran, and the mode says that no message is taken meanwhile"
+        }
+        Decided::Refused { reason: Refusal::NotNow } => {
+            "it changes the conversation, and a turn was using it"
+        }
+        Decided::Queued { reason } => match reason {
+            QueueReason::Asked => "a turn ran, and the mode or the command says that it waits",
+            QueueReason::Starting => "the turn before it was still starting",
+            QueueReason::Stopping => "the turn before it was still stopping",
+            QueueReason::Depth => "several turns in a row had been interrupted",
+            QueueReason::Delegating => "sub-agents were at work",
+            QueueReason::Compressing => "the conversation was being compressed",
+            QueueReason::NotSteered => "the running turn could not take it as a hint",
+            QueueReason::Burst => "it waited for more of its kind, or for what was being collected",
+            QueueReason::Asking => "a decision was open, and words decide nothing",
+        },
+    }
+}
+
+/// `/why`
+pub(crate) fn why(last: Option<&Last>) -> String {
+    match last {
+        None => "Nothing has been decided here yet.".into(),
+        Some(Last { message, decision }) => {
+            format!("Message {message} was {}: {}.", outcome(*decision), because(*decision))
+        }
+    }
+}
+
+const fn outcome(decision: Decided) -> &'static str {
+    match decision {
+        Decided::Started => "started",
+        Decided::Queued { .. } => "queued",
+        Decided::Interrupted => "put next, and the turn interrupted",
+        Decided::RolledBack => "put next, and the turn taken back",
+        Decided::Steered => "passed on",
+        Decided::Merged => "merged",
+        Decided::Collecting => "held for a moment",
+        Decided::Background => "started beside this",
+        Decided::Done => "carried out",
+        Decided::Edited => "applied",
+        Decided::Withdrawn => "withdrawn",
+        Decided::TooLate => "without effect",
+        Decided::Refused { .. } => "refused",
+    }
+}
+
 fn ordinal(place: usize) -> String {
     if place <= 1 { "next".into() } else { format!("number {place}") }
 }
 
-pub(crate) fn queue_full(limit: usize) -> String {
-    format!(
-        "Not taken: {limit} messages wait already. Wait for an answer, or /stop to clear them, then send it again."
-    )
+pub(crate) fn refused(reason: Refusal, waiting: usize) -> String {
+    match reason {
+        Refusal::Full => format!(
+            "Not taken: {waiting} messages wait already. Wait for an answer, or /stop to clear them, then send it again."
+        ),
+        Refusal::Busy => {
+            "Not taken: a turn is running. Wait for its answer, or /stop it, then send it again."
+                .into()
+        }
+        Refusal::NotNow => "Not now: a turn is running. Wait for it, or /stop it.".into(),
+    }
+}
+
+pub(crate) fn not_now(spec: &Spec) -> String {
+    format!("/{} cannot be done while a turn runs. Wait for it, or /stop it.", spec.words[0])
+}
+
+pub(crate) fn command_in_command(inner: &str) -> String {
+    format!("{inner:?} is a command and cannot run later or elsewhere; send it by itself.")
+}
+
+pub(crate) fn background() -> String {
+    "Started beside the conversation; its answer comes here. /agents lists what runs.".into()
+}
+
+pub(crate) fn resumed() -> String {
+    "The conversation goes on where it was stopped.".into()
+}
+
+pub(crate) fn steer_seen() -> String {
+    "The agent has seen your hint.".into()
+}
+
+pub(crate) fn no_such_mode(word: &str) -> String {
+    let modes: Vec<_> = BusyMode::ALL.iter().map(|mode| mode.name()).collect();
+    format!("There is no mode {word:?}. Choose one of {}, or default.", modes.join(", "))
+}
+
+pub(crate) fn busy_mode(chosen: Option<BusyMode>, default: BusyMode) -> String {
+    match chosen {
+        Some(mode) => {
+            format!("While a turn runs, a message is taken as: {} (chosen here).", mode.name())
+        }
+        None => format!(
+            "While a turn runs, a message is taken as: {} (the default here).",
+            default.name()
+        ),
+    }
+}
+
+pub(crate) fn yolo(on: bool) -> String {
+    if on {
+        "From now on everything that the agent asks here is approved without asking you. /yolo off ends it.".into()
+    } else {
+        "The agent asks before it does something dangerous.".into()
+    }
+}
+
+pub(crate) fn whoami(user: &User, session: &SessionKey) -> String {
+    let name = user.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
+    format!("You are {}{name}. This session is {session}.", user.id)
 }
 
 pub(crate) fn nothing_runs() -> String {
     "Nothing is running.".into()
 }
 
-pub(crate) fn stopped(dropped: usize) -> String {
-    format!("Stopped.{}", dropped_text(dropped))
+pub(crate) fn stopped(dropped: usize, suspended: bool) -> String {
+    let after = if suspended {
+        " The next message begins a fresh conversation; /resume first to keep this one."
+    } else {
+        ""
+    };
+    format!("Stopped.{}{after}", dropped_text(dropped))
 }
 
 pub(crate) fn already_stopping(dropped: usize) -> String {
@@ -89,11 +227,12 @@ pub(crate) fn not_yours_to_decide() -> String {
     "Only the person whose message started the turn can decide this.".into()
 }
 
-pub(crate) fn decision(decision: &Decision) -> String {
-    match decision {
-        Decision::Approved => "Approved.".into(),
-        Decision::Denied { .. } => "Denied.".into(),
-    }
+pub(crate) fn decision(decision: &Decision, count: usize) -> String {
+    let done = match decision {
+        Decision::Approved => "Approved",
+        Decision::Denied { .. } => "Denied",
+    };
+    if count == 1 { format!("{done}.") } else { format!("{done}, all {count}.") }
 }
 
 pub(crate) fn parked(crashes: u8) -> String {
@@ -102,8 +241,14 @@ pub(crate) fn parked(crashes: u8) -> String {
     )
 }
 
-pub(crate) fn status_idle() -> String {
-    "idle; nothing queued".into()
+pub(crate) fn status_idle(suspended: bool) -> String {
+    let stopped =
+        if suspended { "; the conversation was stopped, /resume goes on with it" } else { "" };
+    format!("idle; nothing queued{stopped}")
+}
+
+pub(crate) fn status_collecting(parts: usize) -> String {
+    format!("waiting for more; {parts} so far")
 }
 
 pub(crate) fn still_working(activity: &Activity, running_ms: u64) -> String {

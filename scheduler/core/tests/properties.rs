@@ -205,7 +205,7 @@ proptest! {
                 let ended = match effect {
                     Effect::Reply { outbound, .. } => Some(outbound),
                     Effect::Send { outbound } if outbound.kind == Kind::Closed => Some(outbound),
-                    Effect::Send { .. } | Effect::Order => None,
+                    Effect::Send { .. } | Effect::Order | Effect::Spawn { .. } | Effect::Roster { .. } => None,
                 };
                 if let Some(outbound) = ended {
                     // A turn that was stopped is closed at once; its worker's later word is silent.

@@ -5,7 +5,7 @@ mod kit;
 use kit::{Story, W1, W2, ask, finished};
 use proto::event::BusyMode;
 use proto::id::{Epoch, Seq};
-use proto::receipt::{Decided, QueueReason};
+use proto::receipt::{Decided, QueueReason, Refusal};
 use proto::turn::{Control, Decision, News, Outcome, StopReason, Usage};
 use scheduler_core::{Input, Policy};
 
@@ -96,7 +96,7 @@ fn a_full_queue_refuses_aloud() {
         .says("/queue c")
         .says("/queue d")
         .is("running 1.1 + 2 3");
-    assert_eq!(story.decision(), Some(Decided::Refused));
+    assert_eq!(story.decision(), Some(Decided::Refused { reason: Refusal::Full }));
     story.sends_like("Not taken");
     story.says("plain text in interrupt mode").is("running 1.1 + 2 3").sends_like("Not taken");
     assert_eq!(story.told(), []);

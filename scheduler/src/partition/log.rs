@@ -120,8 +120,8 @@ fn entry(seq: Seq, message: async_nats::Message, metrics: &Metrics) -> Option<En
 
 fn key_matches(input: &Inbox, sid: Sid) -> bool {
     match input {
-        Inbox::Message(event) => event.session.sid() == sid,
+        Inbox::Message(event) | Inbox::Edit(event) => event.session.sid() == sid,
         Inbox::Report(report) => report.of.sid == sid,
-        Inbox::Hangup { session, .. } => session.sid() == sid,
+        Inbox::Hangup { session, .. } | Inbox::Withdrawal { session, .. } => session.sid() == sid,
     }
 }

@@ -5,6 +5,7 @@
 //! broker more arrives: that is the batching.
 
 mod desk;
+mod effects;
 mod log;
 mod round;
 mod settle;

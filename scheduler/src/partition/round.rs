@@ -71,6 +71,8 @@ impl Round {
                 self.keys.insert(sid, event.session.clone());
                 Input::Message { seq, event }
             }
+            Some(Inbox::Edit(event)) => Input::Edit { seq, event },
+            Some(Inbox::Withdrawal { message, .. }) => Input::Withdrawal { seq, message },
             Some(Inbox::Report(report)) => Input::Report { seq, report },
             Some(Inbox::Hangup { message, .. }) => Input::Hangup { seq, message },
             None => Input::Unreadable { seq },

@@ -6,20 +6,17 @@ use bytes::Bytes;
 use node::bus::{Stored, Write, WriteError};
 use node::trace;
 use proto::codec;
-use proto::id::Seq;
-use proto::inbox::Inbox;
-use proto::lease::{Effect, Lease};
-use proto::outbound::Outbound;
+use proto::lease::Lease;
 use proto::receipt::Receipt;
 use proto::subject;
-use proto::topology::{INBOX, LEASES};
-use proto::turn::{Control, News, TurnOrder, TurnRef, TurnReport};
+use proto::topology::LEASES;
+use proto::turn::{Control, TurnRef};
 use scheduler_core::{Input, Session, Signal};
 use tracing::Instrument;
 
 use super::round::{Work, reply};
 use super::table::Slot;
-use super::{Lost, Owner, takeover};
+use super::{Lost, Owner, effects, takeover};
 
 /// The pause before something is tried again whose outcome is unknown.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -181,10 +178,10 @@ async fn publish(owner: &Owner, session: &mut Session, work: &[Work]) -> anyhow:
     let mut messages = Vec::with_capacity(session.lease.effects.len());
     for effect in &session.lease.effects {
         owner.metrics.effect(effect);
-        messages.extend(message(owner, session, effect, work).await?);
+        messages.extend(effects::message(owner, session, effect, work).await?);
     }
     let mut sent = Vec::with_capacity(messages.len());
-    for Message { subject, payload, id } in &messages {
+    for effects::Message { subject, payload, id } in &messages {
         let write = Write { id: id.as_deref(), ..Write::default() };
         sent.push(owner.bus.begin_write(subject.clone(), payload.clone(), write).await);
     }
@@ -205,80 +202,4 @@ async fn publish(owner: &Owner, session: &mut Session, work: &[Work]) -> anyhow:
     }
     session.effects_are_out();
     Ok(())
-}
-
-/// An effect as it goes out. Orders have no id: a repeated one is denied at the claim, and must not be swallowed as a duplicate.
-struct Message {
-    subject: String,
-    payload: Bytes,
-    id: Option<String>,
-}
-
-async fn message(
-    owner: &Owner,
-    session: &Session,
-    effect: &Effect,
-    work: &[Work],
-) -> anyhow::Result<Option<Message>> {
-    let outbound = match effect {
-        Effect::Order => return Ok(order(owner, session)),
-        Effect::Send { outbound } => outbound.clone(),
-        Effect::Reply { report, outbound } => {
-            let Some(text) = reply_text(owner, *report, work).await? else { return Ok(None) };
-            fit(Outbound { text, ..outbound.clone() }, owner.bus.payload_limit())
-        }
-    };
-    let subject = subject::outbox(&outbound.address, session.sid());
-    let payload = codec::encode(&outbound).into();
-    Ok(Some(Message { subject, payload, id: Some(outbound.id.to_string()) }))
-}
-
-fn order(owner: &Owner, session: &Session) -> Option<Message> {
-    let turn = session.lease.phase.turn()?;
-    let order = TurnOrder {
-        of: TurnRef { sid: session.sid(), turn: turn.id, attempt: turn.attempt },
-        session: session.lease.session.clone(),
-        kind: turn.kind,
-        inputs: turn.inputs.clone(),
-        address: turn.origin.address.clone(),
-    };
-    let subject = subject::turn(&owner.pool, session.sid());
-    Some(Message { subject, payload: codec::encode(&order).into(), id: None })
-}
-
-/// The words of a reply: from the report of this round, or from the log.
-async fn reply_text(owner: &Owner, at: Seq, work: &[Work]) -> anyhow::Result<Option<String>> {
-    let here = work.iter().find_map(|work| {
-        if let Input::Report { seq, report } = &work.input {
-            (*seq == at).then(|| report.clone())
-        } else {
-            None
-        }
-    });
-    let report = match here {
-        Some(report) => Some(report),
-        None => match owner.bus.message(INBOX, at.get()).await? {
-            Some(stored) => match codec::decode(&stored.payload)? {
-                Inbox::Report(report) => Some(report),
-                Inbox::Message(_) | Inbox::Hangup { .. } => None,
-            },
-            None => None,
-        },
-    };
-    Ok(match report {
-        Some(TurnReport { news: News::Finished { reply, .. }, .. }) => Some(reply),
-        Some(_) | None => None,
-    })
-}
-
-/// Cuts a reply that the broker would not take; what the model said stays whole in the transcript.
-fn fit(mut outbound: Outbound, limit: usize) -> Outbound {
-    const MARK: &str = "\n\n[cut: longer than can be delivered]";
-    // JSON escapes make a text grow at most sixfold.
-    let room = limit / 6;
-    if outbound.text.len() > room && codec::encode(&outbound).len() > limit {
-        outbound.text.truncate(outbound.text.floor_char_boundary(room - MARK.len()));
-        outbound.text += MARK;
-    }
-    outbound
 }

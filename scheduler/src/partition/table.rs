@@ -90,7 +90,7 @@ impl Table {
             Phase::Running { worker: holder, .. } | Phase::Stopping { worker: holder, .. } => {
                 *holder == worker
             }
-            Phase::Idle | Phase::Starting { .. } => false,
+            Phase::Idle | Phase::Collecting { .. } | Phase::Starting { .. } => false,
         };
         self.slots.iter().filter(|(_, slot)| holds(slot)).map(|(sid, _)| *sid).collect()
     }

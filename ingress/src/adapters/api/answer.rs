@@ -1,6 +1,6 @@
 //! The answer to one request, as it forms: drafts, notices and the end come in, pieces of text and one end go out.
 
-use proto::command::{Command, Name, Parsed};
+use proto::command::{Command, Message, Name, Parsed, Spec};
 use proto::id::TurnId;
 use proto::outbound::{Draft, Kind, Outbound};
 use proto::turn::TurnRef;
@@ -38,7 +38,7 @@ pub(crate) struct Heard {
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// What an immediate answer without a turn ends, by what was asked.
-    command: Option<Name>,
+    command: Option<&'static Spec>,
     /// What was shown of the turn's text.
     shown: String,
     /// The attempt that is shown: the words of another one are not mixed in.
@@ -54,7 +54,7 @@ impl Answer {
     /// The answer to `text`.
     pub(crate) fn to(text: &str) -> Self {
         let command = match proto::command::parse(text) {
-            Parsed::Command(Command { spec, .. }) => Some(spec.name),
+            Parsed::Command(Command { spec, .. }) => Some(spec),
             Parsed::Text => None,
         };
         Self {
@@ -94,7 +94,8 @@ impl Answer {
 
     /// Whether what was asked ends with its acknowledgement: no turn follows.
     fn is_answered_by_ack(&self) -> bool {
-        matches!(self.command, Some(Name::Stop | Name::Steer | Name::Approve | Name::Deny))
+        self.command
+            .is_some_and(|spec| !spec.leads_a_turn() || spec.name == Name::Message(Message::Steer))
     }
 
     fn draft(&mut self, draft: &Draft) -> Heard {

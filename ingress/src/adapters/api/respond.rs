@@ -156,9 +156,14 @@ impl Waiting {
                     Usage::default()
                 }
             },
-            Ok(Inbox::Report(_) | Inbox::Message(_) | Inbox::Hangup { .. }) | Err(_) => {
-                Usage::default()
-            }
+            Ok(
+                Inbox::Report(_)
+                | Inbox::Message(_)
+                | Inbox::Edit(_)
+                | Inbox::Withdrawal { .. }
+                | Inbox::Hangup { .. },
+            )
+            | Err(_) => Usage::default(),
         }
     }
 }

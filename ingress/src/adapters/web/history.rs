@@ -143,7 +143,7 @@ impl Lines {
             | Body::Result { .. }
             | Body::Resumed
             | Body::Attached { .. }
-            | Body::Compressed { .. } => {}
+            | Body::Compressed { .. } | Body::Withdrawn { .. } => {}
         }
     }
 

@@ -212,6 +212,7 @@ async fn from_lease(bus: &Bus, sid: Sid) -> (StateName, usize) {
     let Some(lease) = lease else { return (StateName::Idle, 0) };
     let state = match lease.phase {
         Phase::Idle => StateName::Idle,
+        Phase::Collecting { .. } => StateName::Collecting,
         Phase::Starting { .. } => StateName::Starting,
         Phase::Running { .. } => StateName::Running,
         Phase::Stopping { .. } => StateName::Stopping,

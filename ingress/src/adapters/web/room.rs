@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use proto::command::{self, Name, Parsed};
+use proto::command::{self, Parsed};
 use proto::id::TurnId;
 use proto::outbound::{Draft, Kind, Outbound};
 use proto::receipt::StateName;
@@ -201,7 +201,7 @@ impl Room {
 fn leads_a_turn(text: &str) -> bool {
     match command::parse(text) {
         Parsed::Text => true,
-        Parsed::Command(command) => command.spec.takes_prompt || command.spec.name == Name::New,
+        Parsed::Command(command) => command.spec.leads_a_turn(),
     }
 }
 

@@ -116,6 +116,14 @@ pub struct Scheduler {
     pub interrupt_depth: u8,
     /// How many attempts of a turn may die with their worker before it is given up.
     pub attempts: u8,
+    /// How long it must be quiet before the pictures of an album, or pictures in a row, become a turn.
+    pub album_quiet: Span,
+    /// How long they are waited for at most.
+    pub album_most: Span,
+    /// How long it must be quiet before messages in the mode `collect` become a turn.
+    pub collect_quiet: Span,
+    /// How long they are waited for at most.
+    pub collect_most: Span,
 }
 
 impl Default for Scheduler {
@@ -127,6 +135,10 @@ impl Default for Scheduler {
             queue_limit: 32,
             interrupt_depth: 3,
             attempts: 3,
+            album_quiet: Duration::from_millis(800).into(),
+            album_most: Span::seconds(5),
+            collect_quiet: Duration::from_millis(350).into(),
+            collect_most: Span::seconds(1),
         }
     }
 }
@@ -135,8 +147,12 @@ impl Default for Scheduler {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Agent {
-    /// What a message does to a running turn: `interrupt` or `queue`.
+    /// What a message does to a running turn: `interrupt`, `queue`, `steer`, `collect`, `reject` or `rollback`.
     pub busy_mode: BusyMode,
+    /// What the change of a message does whose turn runs: `ignore`, `steer` or `interrupt`.
+    pub edits: Edits,
+    /// Whether `/stop` sets the conversation aside, so that the next message begins a fresh one.
+    pub stop_suspends: bool,
     /// After how long without progress a turn is stopped; 0 means never.
     pub timeout: Span,
     /// After how long without progress the person is warned; 0 means never.
@@ -149,6 +165,12 @@ pub struct Agent {
     pub compress_percent: u8,
     /// How full it may be before a turn, percent.
     pub compress_before_percent: u8,
+    /// How many sub-agents one call may put to work.
+    pub delegates: usize,
+    /// How many levels of sub-agents there may be; 0 means none.
+    pub delegate_depth: u8,
+    /// How many model calls a sub-agent may make, out of the turn's.
+    pub delegate_iterations: u32,
     /// How long an approval is waited for.
     pub approval_timeout: Span,
     /// The instructions that each conversation begins with.
@@ -159,18 +181,36 @@ impl Default for Agent {
     fn default() -> Self {
         Self {
             busy_mode: BusyMode::Interrupt,
+            edits: Edits::Ignore,
+            stop_suspends: true,
             timeout: Span::seconds(1800),
             timeout_warning: Span::seconds(900),
             notify_interval: Span::seconds(600),
             max_iterations: 90,
             compress_percent: 50,
             compress_before_percent: 85,
+            delegates: 3,
+            delegate_depth: 2,
+            delegate_iterations: 50,
             approval_timeout: Span::seconds(300),
             system_prompt: "You are a helpful assistant that people talk to in a chat. Answer briefly. Use the tools \
                             when they help, and say what you did."
                 .into(),
         }
     }
+}
+
+/// What the change of a message does to the turn that it leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Edits {
+    /// Nothing: the turn has begun with what was written.
+    #[default]
+    Ignore,
+    /// The turn hears of it as a hint.
+    Steer,
+    /// The turn is stopped, and the new words are next.
+    Interrupt,
 }
 
 /// `[model]`
@@ -230,6 +270,10 @@ pub struct Worker {
     pub drain: Span,
     /// After how long a terminal command is stopped.
     pub tool_timeout: Span,
+    /// Whether `/stop` and `/new` also end what the session runs in the background.
+    pub stop_ends_background: bool,
+    /// The service that `web_search` asks.
+    pub search: WebSearch,
     /// Whether `web_fetch` may reach this machine and private networks.
     pub fetch_private: bool,
     /// The place the process runs in (a pod's name): a new process in the same slot proves that the one before is dead.
@@ -244,10 +288,37 @@ impl Default for Worker {
             workspace: PathBuf::from(".talaria/workspace"),
             drain: Span::seconds(10),
             tool_timeout: Span::seconds(600),
+            stop_ends_background: true,
+            search: WebSearch::default(),
             fetch_private: false,
             slot: String::new(),
         }
     }
+}
+
+/// `[worker.search]`: without an address or a key there is no `web_search`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WebSearch {
+    /// Which service: `searxng` (by its address), `brave` or `tavily` (by a key).
+    pub kind: SearchKind,
+    /// Its address; empty means the service's usual one.
+    pub url: String,
+    /// Its key.
+    pub key: Secret,
+}
+
+/// A service that searches the web.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchKind {
+    /// A SearXNG of one's own.
+    #[default]
+    Searxng,
+    /// Brave Search.
+    Brave,
+    /// Tavily.
+    Tavily,
 }
 
 /// `[ingress]`

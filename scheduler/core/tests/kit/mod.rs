@@ -135,7 +135,8 @@ impl Story {
         activity: Activity,
     ) -> &mut Self {
         let of = self.of(turn, attempt);
-        let turn = BeatTurn { of, activity, steers: Vec::new(), answers: Vec::new() };
+        let turn =
+            BeatTurn { of, activity, steers: Vec::new(), seen: Vec::new(), answers: Vec::new() };
         self.input(&Input::Beat { worker, turn })
     }
 
@@ -153,6 +154,11 @@ impl Story {
     pub fn state(&self) -> String {
         let name = match &self.session.lease.phase {
             Phase::Idle => return "idle".into(),
+            Phase::Collecting { waiting } => {
+                let more: String =
+                    waiting.more.iter().map(|more| format!(" {}", more.seq.get())).collect();
+                return format!("collecting {}{more}", waiting.seq.get());
+            }
             Phase::Starting { .. } => "starting",
             Phase::Running { .. } => "running",
             Phase::Stopping { .. } => "stopping",
@@ -177,6 +183,8 @@ impl Story {
             .iter()
             .map(|effect| match effect {
                 Effect::Order => "order".into(),
+                Effect::Spawn { session, .. } => format!("spawn {session}"),
+                Effect::Roster { outbound, .. } => outbound.text.clone(),
                 Effect::Reply { outbound, .. } => {
                     format!("reply to {}", outbound.reply_to.clone().unwrap())
                 }

@@ -164,6 +164,7 @@ impl State {
                     let turn = self.scheduler.lease.phase.turn().expect("an order is for a turn");
                     self.order = Some(Job { turn: turn.id, attempt: turn.attempt });
                 }
+                Effect::Spawn { .. } | Effect::Roster { .. } => {}
                 Effect::Send { outbound } => {
                     self.delivered.insert(outbound.id.to_string(), outbound.kind);
                 }
@@ -270,6 +271,7 @@ impl State {
             of: self.of(job),
             activity: Activity::default(),
             steers: Vec::new(),
+            seen: Vec::new(),
             answers: Vec::new(),
         };
         let input = Input::Beat { worker: self.id(w), turn };

@@ -1,0 +1,156 @@
+//! Effects as they go out: what a lease says must be sent, made into messages.
+
+use bytes::Bytes;
+use node::bus::Stored;
+use proto::codec;
+use proto::id::Seq;
+use proto::inbox::Inbox;
+use proto::lease::{Effect, Lease};
+use proto::outbound::Outbound;
+use proto::session::SessionKey;
+use proto::subject;
+use proto::topology::{INBOX, LEASES};
+use proto::turn::{News, TurnOrder, TurnRef};
+use scheduler_core::{Input, Session};
+
+use super::round::Work;
+use super::{Owner, takeover};
+
+/// An effect as it goes out. Orders have no id: a repeated one is denied at the claim, and must not be swallowed as a duplicate.
+pub(crate) struct Message {
+    pub(crate) subject: String,
+    pub(crate) payload: Bytes,
+    pub(crate) id: Option<String>,
+}
+
+pub(crate) async fn message(
+    owner: &Owner,
+    session: &Session,
+    effect: &Effect,
+    work: &[Work],
+) -> anyhow::Result<Option<Message>> {
+    let outbound = match effect {
+        Effect::Order => return Ok(order(owner, session)),
+        Effect::Spawn { seq, session } => return spawn(owner, *seq, session, work).await,
+        Effect::Roster { outbound, sessions } => roster(owner, outbound.clone(), sessions).await?,
+        Effect::Send { outbound } => outbound.clone(),
+        Effect::Reply { report, outbound } => {
+            let Some(text) = reply_text(owner, *report, work).await? else { return Ok(None) };
+            fit(Outbound { text, ..outbound.clone() }, owner.bus.payload_limit())
+        }
+    };
+    let subject = subject::outbox(&outbound.address, session.sid());
+    let payload = codec::encode(&outbound).into();
+    Ok(Some(Message { subject, payload, id: Some(outbound.id.to_string()) }))
+}
+
+fn order(owner: &Owner, session: &Session) -> Option<Message> {
+    let turn = session.lease.phase.turn()?;
+    let order = TurnOrder {
+        of: TurnRef { sid: session.sid(), turn: turn.id, attempt: turn.attempt },
+        session: session.lease.session.clone(),
+        kind: turn.kind,
+        inputs: turn.inputs.clone(),
+        address: turn.origin.address.clone(),
+        fresh: turn.fresh,
+    };
+    let subject = subject::turn(&owner.pool, session.sid());
+    Some(Message { subject, payload: codec::encode(&order).into(), id: None })
+}
+
+/// The words of a reply: from the report of this round, or from the log.
+async fn reply_text(owner: &Owner, at: Seq, work: &[Work]) -> anyhow::Result<Option<String>> {
+    let here = work.iter().find_map(|work| {
+        if let Input::Report { seq, report } = &work.input {
+            (*seq == at).then(|| report.clone())
+        } else {
+            None
+        }
+    });
+    let report = match here {
+        Some(report) => report,
+        None => match from_log(owner, at).await? {
+            Some(Inbox::Report(report)) => report,
+            Some(_) | None => return Ok(None),
+        },
+    };
+    Ok(if let News::Finished { reply, .. } = report.news { Some(reply) } else { None })
+}
+
+/// An input that is no longer in memory. One that has expired or cannot be read has no effect any more.
+async fn from_log(owner: &Owner, at: Seq) -> anyhow::Result<Option<Inbox>> {
+    let Some(stored) = owner.bus.message(INBOX, at.get()).await? else { return Ok(None) };
+    match codec::decode(&stored.payload) {
+        Ok(input) => Ok(Some(input)),
+        Err(error) => {
+            owner.metrics.poison.inc();
+            tracing::error!(seq = %at, %error, "an input that an effect refers to cannot be read");
+            Ok(None)
+        }
+    }
+}
+
+/// Cuts a reply that the broker would not take; what the model said stays whole in the transcript.
+fn fit(mut outbound: Outbound, limit: usize) -> Outbound {
+    const MARK: &str = "\n\n[cut: longer than can be delivered]";
+    // JSON escapes make a text grow at most sixfold.
+    let room = limit / 6;
+    if outbound.text.len() > room && codec::encode(&outbound).len() > limit {
+        outbound.text.truncate(outbound.text.floor_char_boundary(room - MARK.len()));
+        outbound.text += MARK;
+    }
+    outbound
+}
+
+/// The message of a `/background`, as the first one of its own session.
+async fn spawn(
+    owner: &Owner,
+    at: Seq,
+    key: &SessionKey,
+    work: &[Work],
+) -> anyhow::Result<Option<Message>> {
+    let here = work.iter().find_map(|work| {
+        if let Input::Message { seq, event } = &work.input {
+            (*seq == at).then(|| event.clone())
+        } else {
+            None
+        }
+    });
+    let event = match here {
+        Some(event) => Some(event),
+        None => match from_log(owner, at).await? {
+            Some(Inbox::Message(event)) => Some(event),
+            Some(_) | None => None,
+        },
+    };
+    let Some(mut event) = event else { return Ok(None) };
+    event.text = event.prompt().to_owned();
+    event.session = key.clone();
+    let sid = key.sid();
+    let subject = subject::inbox(owner.bus.partition_of(sid), sid);
+    let payload = codec::encode(&Inbox::Message(event)).into();
+    Ok(Some(Message { subject, payload, id: Some(format!("background-{}", at.get())) }))
+}
+
+/// The answer to `/agents`: what the asking session knows, and what each of its background sessions does now.
+async fn roster(
+    owner: &Owner,
+    mut outbound: Outbound,
+    sessions: &[SessionKey],
+) -> anyhow::Result<Outbound> {
+    for key in sessions {
+        let sid = key.sid();
+        let lease_key = subject::lease_key(owner.bus.partition_of(sid), sid);
+        let subject = subject::bucket_subject(LEASES, &lease_key);
+        let stored = owner.bus.last_nearby(&takeover::bucket_stream(), &subject).await?;
+        let state = match stored
+            .filter(Stored::is_value)
+            .map(|stored| codec::decode::<Lease>(&stored.payload))
+        {
+            Some(Ok(lease)) => Session::restore(lease, owner.now()).status(node::clock::wall_ms()),
+            Some(Err(_)) | None => "beginning".to_owned(),
+        };
+        outbound.text += &format!("\n{key}: {state}");
+    }
+    Ok(outbound)
+}
