@@ -26,9 +26,17 @@ const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Ownership<'a> {
     node: &'a Node,
     metrics: Arc<Metrics>,
-    loops: BTreeMap<Partition, (CancellationToken, JoinHandle<()>)>,
+    loops: BTreeMap<Partition, Loop>,
     gone: broadcast::Sender<ProcessId>,
     slots: BTreeMap<String, ProcessId>,
+}
+
+/// The loop of one partition.
+struct Loop {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+    /// Whether it can read its log.
+    reading: watch::Receiver<bool>,
 }
 
 impl<'a> Ownership<'a> {
@@ -83,15 +91,15 @@ impl<'a> Ownership<'a> {
     }
 
     fn adjust(&mut self, members: &Members) {
-        self.loops.retain(|_, (_, task)| !task.is_finished());
+        self.loops.retain(|_, running| !running.task.is_finished());
         let schedulers: Vec<_> =
             members::of_role(members, Role::Scheduler).map(|member| member.id).collect();
         for partition in Partition::all(self.node.bus.partitions()) {
             let ours = owner(partition, &schedulers) == Some(self.node.id);
             if ours && !self.loops.contains_key(&partition) {
                 self.take(partition);
-            } else if !ours && let Some((stop, _)) = self.loops.get(&partition) {
-                stop.cancel();
+            } else if !ours && let Some(running) = self.loops.get(&partition) {
+                running.stop.cancel();
             }
         }
         self.metrics.partitions_owned.set(i64::try_from(self.loops.len()).unwrap_or(i64::MAX));
@@ -99,11 +107,13 @@ impl<'a> Ownership<'a> {
 
     fn take(&mut self, partition: Partition) {
         let stop = CancellationToken::new();
+        let (reads, reading) = watch::channel(false);
         let work = partition::run(
             partition,
             self.node.clone(),
             Arc::clone(&self.metrics),
             self.gone.subscribe(),
+            reads,
             stop.clone(),
         );
         let released = stop.clone();
@@ -121,30 +131,30 @@ impl<'a> Ownership<'a> {
                 () = limit => tracing::warn!(%partition, "released in the middle of a batch"),
             }
         });
-        self.loops.insert(partition, (stop, task));
+        self.loops.insert(partition, Loop { stop, task, reading });
     }
 
     fn trouble(&self, members: &Members) -> Option<String> {
         if !members.contains_key(&self.node.id) {
             return Some("not yet a member: is the broker reachable?".into());
         }
-        let owned = self
-            .loops
-            .values()
-            .filter(|(stop, task)| !stop.is_cancelled() && !task.is_finished())
-            .count();
+        let owned: Vec<_> =
+            self.loops.iter().filter(|(_, running)| !running.stop.is_cancelled()).collect();
+        if let Some((partition, _)) = owned.iter().find(|(_, running)| !*running.reading.borrow()) {
+            return Some(format!("cannot read the log of partition {partition} at the moment"));
+        }
         let schedulers = members::of_role(members, Role::Scheduler).count();
-        (owned == 0 && schedulers <= usize::from(self.node.bus.partitions()))
-            .then(|| "owns no partition yet".to_owned())
+        let none = owned.is_empty() && schedulers <= usize::from(self.node.bus.partitions());
+        none.then(|| "owns no partition yet".to_owned())
     }
 
     /// Ends all loops after the batch in hand.
     pub(crate) async fn release_all(&mut self) {
-        for (stop, _) in self.loops.values() {
-            stop.cancel();
+        for running in self.loops.values() {
+            running.stop.cancel();
         }
-        for (_, (_, task)) in std::mem::take(&mut self.loops) {
-            let _ = task.await;
+        for (_, running) in std::mem::take(&mut self.loops) {
+            let _ = running.task.await;
         }
     }
 }

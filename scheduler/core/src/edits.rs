@@ -2,7 +2,7 @@
 
 use proto::event::MessageEvent;
 use proto::id::Seq;
-use proto::lease::{Phase, Waiting};
+use proto::lease::{Lease, Phase, Waiting};
 use proto::receipt::{Decided, Fact, Fate};
 use proto::turn::StopReason;
 
@@ -24,15 +24,7 @@ impl Step<'_> {
     }
 
     fn replace(&mut self, seq: Seq, message: &str) -> bool {
-        let lease = self.lease();
-        let collecting = match &mut lease.phase {
-            Phase::Collecting { waiting } => Some(waiting),
-            Phase::Idle
-            | Phase::Starting { .. }
-            | Phase::Running { .. }
-            | Phase::Stopping { .. } => None,
-        };
-        for waiting in collecting.into_iter().chain(&mut lease.queue) {
+        for waiting in held(self.lease()) {
             if waiting.origin.message == message {
                 waiting.edited = Some(seq);
                 return true;
@@ -108,16 +100,8 @@ impl Step<'_> {
 
     /// Takes a message out of what it belongs to.
     fn leave_out(&mut self, message: &str) -> bool {
-        let lease = self.lease();
-        let collecting = match &mut lease.phase {
-            Phase::Collecting { waiting } => Some(waiting),
-            Phase::Idle
-            | Phase::Starting { .. }
-            | Phase::Running { .. }
-            | Phase::Stopping { .. } => None,
-        };
         let mut found = false;
-        for waiting in collecting.into_iter().chain(&mut lease.queue) {
+        for waiting in held(self.lease()) {
             let before = waiting.more.len();
             waiting.more.retain(|more| more.message != message);
             found |= waiting.more.len() < before;
@@ -132,4 +116,15 @@ impl Step<'_> {
     pub(crate) fn leads(&self, message: &str) -> bool {
         self.session.lease.phase.turn().is_some_and(|turn| turn.origin.message == message)
     }
+}
+
+/// Everything that waits: what is being collected, and the queue.
+fn held(lease: &mut Lease) -> impl Iterator<Item = &mut Waiting> {
+    let collecting = match &mut lease.phase {
+        Phase::Collecting { waiting } => Some(waiting),
+        Phase::Idle | Phase::Starting { .. } | Phase::Running { .. } | Phase::Stopping { .. } => {
+            None
+        }
+    };
+    collecting.into_iter().chain(&mut lease.queue)
 }

@@ -7,12 +7,13 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use futures_util::StreamExt;
 use node::bus::Bus;
+use prometheus::IntGauge;
 use proto::codec;
 use proto::id::{Partition, Seq, Sid};
 use proto::inbox::Inbox;
 use proto::subject;
 use proto::topology::INBOX;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::Owner;
 use crate::metrics::Metrics;
@@ -35,17 +36,42 @@ pub(crate) struct Entry {
 /// connection: the client's own recovery takes many seconds.
 pub(crate) fn follow(owner: &Owner, cursor: Seq) -> mpsc::Receiver<Entry> {
     let (sender, receiver) = mpsc::channel(AHEAD);
-    let (bus, partition, metrics) =
-        (owner.bus.clone(), owner.partition, Arc::clone(&owner.metrics));
-    tokio::spawn(async move {
-        let mut position = cursor;
-        let mut connects = bus.connects();
+    let reader = Reader {
+        bus: owner.bus.clone(),
+        partition: owner.partition,
+        lag: Lag { of: owner.metrics.log_lag.clone(), now: 0 },
+        metrics: Arc::clone(&owner.metrics),
+        reading: owner.reading.clone(),
+        position: cursor,
+        sender,
+    };
+    tokio::spawn(reader.run());
+    receiver
+}
+
+struct Reader {
+    bus: Bus,
+    partition: Partition,
+    metrics: Arc<Metrics>,
+    lag: Lag,
+    /// Whether the log can be read at the moment, for the readiness of the process.
+    reading: watch::Sender<bool>,
+    position: Seq,
+    sender: mpsc::Sender<Entry>,
+}
+
+impl Reader {
+    async fn run(mut self) {
+        let mut connects = self.bus.connects();
+        let sender = self.sender.clone();
         while !sender.is_closed() {
             connects.mark_unchanged();
             tokio::select! {
-                outcome = read(&bus, partition, &mut position, &sender, &metrics) => {
+                outcome = self.read() => {
+                    self.reading.send_replace(false);
                     if let Err(error) = outcome {
-                        tracing::debug!(%partition, error = format!("{error:#}"), "reading the log again");
+                        let error = format!("{error:#}");
+                        tracing::debug!(partition = %self.partition, error, "reading the log again");
                     }
                 }
                 _ = connects.changed() => {}
@@ -53,43 +79,57 @@ pub(crate) fn follow(owner: &Owner, cursor: Seq) -> mpsc::Receiver<Entry> {
             }
             tokio::time::sleep(PAUSE).await;
         }
-    });
-    receiver
+    }
+
+    async fn read(&mut self) -> anyhow::Result<()> {
+        let stream = self.bus.stream().get_stream_no_info(INBOX).await?;
+        let start = match self.position.get() {
+            0 => DeliverPolicy::All,
+            last => DeliverPolicy::ByStartSequence { start_sequence: last + 1 },
+        };
+        let config = pull::OrderedConfig {
+            filter_subject: subject::inbox_of(self.partition),
+            deliver_policy: start,
+            ..pull::OrderedConfig::default()
+        };
+        let mut messages = stream.create_consumer(config).await?.messages().await?;
+        self.reading.send_replace(true);
+        while let Some(message) = messages.next().await {
+            let message = message?;
+            // Splitting takes the reply subject away, and with it the place in the stream.
+            let info = message.info().map_err(|error| anyhow::anyhow!(error))?;
+            let (seq, pending) = (Seq::new(info.stream_sequence), info.pending);
+            self.lag.is(pending);
+            let (message, _) = message.split();
+            if let Some(entry) = entry(seq, message, &self.metrics)
+                && self.sender.send(entry).await.is_err()
+            {
+                return Ok(());
+            }
+            self.position = seq;
+        }
+        Ok(())
+    }
 }
 
-async fn read(
-    bus: &Bus,
-    partition: Partition,
-    position: &mut Seq,
-    sender: &mpsc::Sender<Entry>,
-    metrics: &Metrics,
-) -> anyhow::Result<()> {
-    let stream = bus.stream().get_stream_no_info(INBOX).await?;
-    let start = match position.get() {
-        0 => DeliverPolicy::All,
-        last => DeliverPolicy::ByStartSequence { start_sequence: last + 1 },
-    };
-    let config = pull::OrderedConfig {
-        filter_subject: subject::inbox_of(partition),
-        deliver_policy: start,
-        ..pull::OrderedConfig::default()
-    };
-    let mut messages = stream.create_consumer(config).await?.messages().await?;
-    while let Some(message) = messages.next().await {
-        let message = message?;
-        // Splitting takes the reply subject away, and with it the place in the stream.
-        let info = message.info().map_err(|error| anyhow::anyhow!(error))?;
-        let seq = Seq::new(info.stream_sequence);
-        metrics.log_lag.set(i64::try_from(info.pending).unwrap_or(i64::MAX));
-        let (message, _) = message.split();
-        if let Some(entry) = entry(seq, message, metrics)
-            && sender.send(entry).await.is_err()
-        {
-            return Ok(());
-        }
-        *position = seq;
+/// This partition's part of the lag of all.
+struct Lag {
+    of: IntGauge,
+    now: i64,
+}
+
+impl Lag {
+    fn is(&mut self, pending: u64) {
+        let pending = i64::try_from(pending).unwrap_or(i64::MAX);
+        self.of.add(pending - self.now);
+        self.now = pending;
     }
-    Ok(())
+}
+
+impl Drop for Lag {
+    fn drop(&mut self) {
+        self.of.sub(self.now);
+    }
 }
 
 fn entry(seq: Seq, message: async_nats::Message, metrics: &Metrics) -> Option<Entry> {

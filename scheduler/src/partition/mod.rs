@@ -25,7 +25,7 @@ use proto::lease::Checkpoint;
 use proto::subject;
 use proto::topology::LEASES;
 use scheduler_core::{Policy, Time};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +54,8 @@ pub(crate) struct Owner {
     /// How long the record of an idle session is kept: as long as the inputs that it has seen.
     pub(crate) idle_ttl: Duration,
     pub(crate) metrics: Arc<Metrics>,
+    /// Whether its log can be read at the moment.
+    pub(crate) reading: watch::Sender<bool>,
     clock: Clock,
 }
 
@@ -69,6 +71,7 @@ pub(crate) async fn run(
     node: Node,
     metrics: Arc<Metrics>,
     gone: broadcast::Receiver<ProcessId>,
+    reading: watch::Sender<bool>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let mut owner = Owner {
@@ -80,6 +83,7 @@ pub(crate) async fn run(
         idle_ttl: node.settings.streams.inbox_retention.get(),
         bus: node.bus,
         metrics,
+        reading,
         clock: Clock::start(),
     };
     let mut progress = takeover::raise_epoch(&mut owner).await?;
