@@ -82,7 +82,7 @@ pub async fn run_with(
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, accounts = desks.len(), "the front door is open");
     }
-    let member = Member { role: Role::Ingress, id: node.id, slot: None };
+    let member = Member { role: Role::Ingress, id: node.id, slot: None, turns: 0 };
     let stop = node.shutdown.clone();
     tasks.spawn(members::announce(node.bus.clone(), member, stop.clone()));
     tasks.spawn(ready::watch(node.clone(), light, desks));

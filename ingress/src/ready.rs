@@ -75,7 +75,7 @@ mod tests {
         for (number, role) in [(1, Role::Scheduler), (2, Role::Worker)] {
             assert!(missing(true, &desks, &members).is_some());
             let id = ProcessId::new(number);
-            members.insert(id, Member { role, id, slot: None });
+            members.insert(id, Member { role, id, slot: None, turns: 0 });
         }
         assert_eq!(missing(true, &desks, &members), None);
     }

@@ -71,10 +71,21 @@ pub enum Bypass {
     Why,
     /// Say who the sender is.
     Whoami,
+    /// Have every process finish what it does, and start again.
+    Restart,
     /// Nothing: what platforms send when a chat is opened.
     Start,
     /// List the commands.
     Help,
+}
+
+/// Who may use a command. Ingress checks it, where it knows who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Who {
+    /// Everyone who may talk to the agent.
+    Anyone,
+    /// Whom the operator has named.
+    Admin,
 }
 
 /// One command: how it is typed and what it is for.
@@ -86,6 +97,8 @@ pub struct Spec {
     pub words: &'static [&'static str],
     /// The form of its arguments, for help.
     pub args: &'static str,
+    /// Who may use it.
+    pub who: Who,
     /// One line of help; empty for one that help does not show.
     pub help: &'static str,
 }
@@ -114,7 +127,7 @@ const fn spec(
     args: &'static str,
     help: &'static str,
 ) -> Spec {
-    Spec { name, words, args, help }
+    Spec { name, words, args, who: Who::Anyone, help }
 }
 
 /// All commands, in the order in which help shows them.
@@ -193,6 +206,13 @@ pub const REGISTRY: &[Spec] = &[
     spec(Name::Bypass(Bypass::Agents), &["agents", "tasks"], "", "list what runs in this chat"),
     spec(Name::Bypass(Bypass::Why), &["why"], "", "say why the last decision was made"),
     spec(Name::Bypass(Bypass::Whoami), &["whoami"], "", "say who you are here"),
+    Spec {
+        name: Name::Bypass(Bypass::Restart),
+        words: &["restart"],
+        args: "",
+        who: Who::Admin,
+        help: "have every process finish what it does and start again (administrators)",
+    },
     spec(Name::Bypass(Bypass::Help), &["help", "commands"], "", "list the commands"),
     spec(Name::Bypass(Bypass::Start), &["start"], "", ""),
 ];

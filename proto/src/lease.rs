@@ -274,6 +274,11 @@ pub enum Effect {
         /// Whose state follows.
         sessions: Vec<SessionKey>,
     },
+    /// An answer that says how many turns run everywhere, counted when it is sent.
+    Census {
+        /// The beginning of the answer.
+        outbound: Outbound,
+    },
     /// A reply whose words are in the report at `report`: everything long is referred to.
     Reply {
         /// Where the report stands in `INBOX`.

@@ -38,4 +38,7 @@ pub struct Member {
     /// The place it runs in (pod or host name). A new process in the same slot proves that the one before is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<String>,
+    /// How many turns it runs.
+    #[serde(default)]
+    pub turns: u32,
 }

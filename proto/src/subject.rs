@@ -113,6 +113,12 @@ pub fn control(worker: ProcessId) -> String {
     format!("worker.{worker}.control")
 }
 
+/// Where the whole fleet is told to drain and start again.
+#[must_use]
+pub const fn restart() -> &'static str {
+    "fleet.restart"
+}
+
 /// The name of the durable consumer that all workers of a pool share.
 #[must_use]
 pub fn pool_consumer(pool: &str) -> String {

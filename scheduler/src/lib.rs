@@ -31,7 +31,7 @@ pub async fn run(node: Node) -> anyhow::Result<()> {
     let health = node.health.part("scheduler");
     let members = node::members::follow(node.bus.clone(), node.shutdown.clone());
     let slot = Some(node.settings.worker.slot.clone()).filter(|slot| !slot.is_empty());
-    let member = Member { role: Role::Scheduler, id: node.id, slot };
+    let member = Member { role: Role::Scheduler, id: node.id, slot, turns: 0 };
     let announced =
         tokio::spawn(node::members::announce(node.bus.clone(), member, node.shutdown.clone()));
 

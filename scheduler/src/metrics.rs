@@ -128,7 +128,7 @@ impl Metrics {
                 self.claims.with_label_values(&["denied"]).inc()
             }
             Signal::Fact(fact) => self.fact(fact),
-            Signal::Beat { .. } | Signal::Tell { .. } => {}
+            Signal::Beat { .. } | Signal::Tell { .. } | Signal::Restart => {}
         }
     }
 
@@ -153,7 +153,7 @@ impl Metrics {
             Effect::Order => "order",
             Effect::Reply { .. } => "reply",
             Effect::Spawn { .. } => "spawn",
-            Effect::Roster { .. } => "notice",
+            Effect::Roster { .. } | Effect::Census { .. } => "notice",
             Effect::Send { outbound } => match outbound.kind {
                 Kind::Reply => "reply",
                 Kind::Notice => "notice",

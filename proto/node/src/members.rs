@@ -24,8 +24,17 @@ pub type Members = BTreeMap<ProcessId, Member>;
 
 /// Announces a process until `stop`, then withdraws it, so that others notice at once.
 pub async fn announce(bus: Bus, member: Member, stop: CancellationToken) {
+    announce_with(bus, member, stop, || 0).await;
+}
+
+/// The same, for one that says each time how many turns it runs.
+pub async fn announce_with(
+    bus: Bus,
+    mut member: Member,
+    stop: CancellationToken,
+    turns: impl Fn() -> u32,
+) {
     let key = subject::member_key(member.role, member.id);
-    let payload: bytes::Bytes = codec::encode(&member).into();
     let mut tick = tokio::time::interval(ANNOUNCE);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -33,8 +42,9 @@ pub async fn announce(bus: Bus, member: Member, stop: CancellationToken) {
             _ = tick.tick() => {}
             () = stop.cancelled() => break,
         }
+        member.turns = turns();
         if let Ok(store) = bus.stream().get_key_value(MEMBERS).await
-            && let Err(error) = store.put(&key, payload.clone()).await
+            && let Err(error) = store.put(&key, codec::encode(&member).into()).await
         {
             tracing::warn!(%error, "could not renew the membership");
         }

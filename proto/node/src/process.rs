@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, Parser};
+use futures_util::StreamExt;
 use prometheus::Registry;
 use proto::id::ProcessId;
 use tokio::signal::unix::{SignalKind, signal};
@@ -89,6 +90,16 @@ impl Node {
         })
     }
 
+    /// Returns when the fleet is told to drain and start again; never if the broker does not let it listen.
+    pub async fn restart_wanted(&self) {
+        let Ok(mut orders) = self.bus.client().subscribe(proto::subject::restart()).await else {
+            return std::future::pending().await;
+        };
+        if orders.next().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// The same node as another process: its own id, everything else shared.
     #[must_use]
     pub fn as_process(&self) -> Self {
@@ -141,7 +152,16 @@ where
         let guard = telemetry::start(&loaded.settings.telemetry, name)?;
         loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let node = Node::connect(loaded.settings, name, shutdown_on_signal()?).await?;
-        let outcome = run(node, args.listen).await;
+        let (watched, stop) = (node.clone(), node.shutdown.clone());
+        let restart = tokio::spawn(async move {
+            watched.restart_wanted().await;
+            tracing::info!("the fleet was told to restart: draining");
+            stop.cancel();
+        });
+        let mut outcome = run(node, args.listen).await;
+        if restart.is_finished() {
+            outcome = outcome.and(Err(Exit::Restart.into()));
+        }
         tokio::task::spawn_blocking(|| guard.flush()).await?;
         outcome
     }))
@@ -177,6 +197,7 @@ pub fn install_tls() {
 pub fn finish(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => Exit::Clean.into(),
+        Err(error) if Exit::of(&error) == Exit::Restart => Exit::Restart.into(),
         Err(error) => {
             let exit = Exit::of(&error);
             eprintln!("error: {error:#}");

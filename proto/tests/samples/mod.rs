@@ -256,5 +256,5 @@ fn receipts() {
 #[test]
 fn members() {
     let slot = Some("worker-0".into());
-    frozen("member", &Member { role: Role::Worker, id: WORKER, slot });
+    frozen("member", &Member { role: Role::Worker, id: WORKER, slot, turns: 2 });
 }

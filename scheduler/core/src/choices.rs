@@ -6,6 +6,7 @@ use proto::lease::{Effect, Waiting};
 use proto::outbound::Kind;
 use proto::receipt::Decided;
 
+use crate::input::Signal;
 use crate::session::Step;
 use crate::wording;
 
@@ -49,6 +50,15 @@ impl Step<'_> {
         self.lease().effects.push(Effect::Spawn { seq: waiting.seq, session });
         self.say(waiting.seq, Kind::Ack, &waiting.origin, wording::background());
         Decided::Background
+    }
+
+    /// `/restart`: what runs is handed over and goes on afterwards. Ingress has checked that the sender may.
+    pub(crate) fn restart(&mut self, waiting: &Waiting) -> Decided {
+        let id = OutboundId::of_input(waiting.seq, "ack");
+        let outbound = self.outbound(id, Kind::Notice, &waiting.origin, wording::restarting());
+        self.lease().effects.push(Effect::Census { outbound });
+        self.signals.push(Signal::Restart);
+        Decided::Done
     }
 
     /// `/agents`: this session, and what runs beside it.

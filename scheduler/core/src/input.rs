@@ -104,6 +104,8 @@ pub enum Signal {
         /// What.
         control: Control,
     },
+    /// Every process should finish what it does and start again.
+    Restart,
     /// A receipt.
     Fact(Fact),
 }

@@ -63,6 +63,7 @@ impl Step<'_> {
             Bypass::Why => wording::why(self.session.lease.last.as_ref()),
             Bypass::Whoami => wording::whoami(&event.user, &event.session),
             Bypass::Help => command::help(),
+            Bypass::Restart => return self.restart(&waiting),
             Bypass::Start => return Decided::Done,
         };
         self.answer(&waiting, text)

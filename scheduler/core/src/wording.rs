@@ -140,6 +140,11 @@ pub(crate) fn background() -> String {
     "Started beside the conversation; its answer comes here. /agents lists what runs.".into()
 }
 
+pub(crate) fn restarting() -> String {
+    "Restarting: what runs is handed over and goes on afterwards, and messages are answered then."
+        .into()
+}
+
 pub(crate) fn resumed() -> String {
     "The conversation goes on where it was stopped.".into()
 }

@@ -33,6 +33,7 @@ pub(crate) async fn message(
         Effect::Order => return Ok(order(owner, session)),
         Effect::Spawn { seq, session } => return spawn(owner, *seq, session, work).await,
         Effect::Roster { outbound, sessions } => roster(owner, outbound.clone(), sessions).await?,
+        Effect::Census { outbound } => census(owner, outbound.clone()),
         Effect::Send { outbound } => outbound.clone(),
         Effect::Reply { report, outbound } => {
             let Some(text) = reply_text(owner, *report, work).await? else { return Ok(None) };
@@ -130,6 +131,16 @@ async fn spawn(
     let subject = subject::inbox(owner.bus.partition_of(sid), sid);
     let payload = codec::encode(&Inbox::Message(event)).into();
     Ok(Some(Message { subject, payload, id: Some(format!("background-{}", at.get())) }))
+}
+
+/// Adds how many turns run everywhere.
+fn census(owner: &Owner, mut outbound: Outbound) -> Outbound {
+    let turns: u32 = owner.members.borrow().values().map(|member| member.turns).sum();
+    outbound.text += &match turns {
+        1 => " 1 turn runs.".to_owned(),
+        turns => format!(" {turns} turns run."),
+    };
+    outbound
 }
 
 /// The answer to `/agents`: what the asking session knows, and what each of its background sessions does now.

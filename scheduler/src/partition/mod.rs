@@ -19,6 +19,7 @@ use bytes::Bytes;
 use node::Node;
 use node::bus::{Bus, Write, WriteError};
 use node::clock::Clock;
+use node::members::Members;
 use proto::codec;
 use proto::id::{Epoch, Partition, ProcessId, Seq};
 use proto::lease::Checkpoint;
@@ -54,6 +55,8 @@ pub(crate) struct Owner {
     /// How long the record of an idle session is kept: as long as the inputs that it has seen.
     pub(crate) idle_ttl: Duration,
     pub(crate) metrics: Arc<Metrics>,
+    /// Who is alive.
+    pub(crate) members: watch::Receiver<Members>,
     /// Whether its log can be read at the moment.
     pub(crate) reading: watch::Sender<bool>,
     clock: Clock,
@@ -70,6 +73,7 @@ pub(crate) async fn run(
     partition: Partition,
     node: Node,
     metrics: Arc<Metrics>,
+    members: watch::Receiver<Members>,
     gone: broadcast::Receiver<ProcessId>,
     reading: watch::Sender<bool>,
     stop: CancellationToken,
@@ -83,6 +87,7 @@ pub(crate) async fn run(
         idle_ttl: node.settings.streams.inbox_retention.get(),
         bus: node.bus,
         metrics,
+        members,
         reading,
         clock: Clock::start(),
     };

@@ -43,8 +43,14 @@ async fn settle_in_span(owner: &Owner, mut slot: Slot, work: &[Work]) -> anyhow:
     if changed {
         signals = commit(owner, &mut slot, work, signals).await?;
     }
+    let restart = signals.iter().any(|(_, signal)| *signal == Signal::Restart);
     let beats = act(owner, &slot.session, work, signals).await;
     publish(owner, &mut slot.session, work).await?;
+    if restart {
+        // After the answer is out, since whoever delivers it starts again too.
+        tracing::info!("the fleet is told to restart");
+        owner.bus.tell(subject::restart().to_owned(), &()).await;
+    }
     Ok(Settled { slot, beats })
 }
 
@@ -167,7 +173,7 @@ async fn act(
                 let receipt = Receipt { session: session.lease.session.clone(), fact };
                 owner.bus.tell(subject::event(session.sid()), &receipt).await;
             }
-            (Signal::Beat { .. }, _) => {}
+            (Signal::Beat { .. } | Signal::Restart, _) => {}
         }
     }
     beats

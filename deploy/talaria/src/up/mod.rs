@@ -118,6 +118,7 @@ impl System<'_> {
             error = running.failed() => Some(error),
             error = broker.failed() => Some(error),
             error = announced => Some(error),
+            () = node.restart_wanted() => Some(Exit::Restart.into()),
         };
         if cause.is_none() {
             console::note("stopping: what runs is finished or handed back …");

@@ -184,7 +184,9 @@ impl Story {
             .map(|effect| match effect {
                 Effect::Order => "order".into(),
                 Effect::Spawn { session, .. } => format!("spawn {session}"),
-                Effect::Roster { outbound, .. } => outbound.text.clone(),
+                Effect::Roster { outbound, .. } | Effect::Census { outbound } => {
+                    outbound.text.clone()
+                }
                 Effect::Reply { outbound, .. } => {
                     format!("reply to {}", outbound.reply_to.clone().unwrap())
                 }
