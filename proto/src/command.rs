@@ -1,5 +1,6 @@
 //! The commands that people type: one registry, from which parsing, help and the busy behaviour are made.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Which command it is, by what it does while a turn runs.
@@ -235,17 +236,33 @@ pub enum Parsed<'a> {
     Text,
 }
 
-/// Recognises a command. `/stop`, `/STOP now` and `/stop@somebot` are commands, and so are the plain words `stop` and
-/// `Stop.` alone; `/stopwatch`, `/etc/hosts` and `please stop the music` are text. Ingress has already removed a suffix
-/// that names another bot.
+/// Recognises a command. `/stop` and `/STOP now` are commands, and so are the plain words `stop` and `Stop.` alone;
+/// `/stopwatch`, `/etc/hosts` and `please stop the music` are text. So is `/stop@somebot`: ingress has removed the name from
+/// what is meant for us (see [`addressed`]), and what is left is meant for someone else.
 #[must_use]
 pub fn parse(text: &str) -> Parsed<'_> {
     let text = text.trim();
     let Some(rest) = text.strip_prefix('/') else { return plain_stop(text) };
-    let (head, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let word = head.split_once('@').map_or(head, |(word, _)| word);
-    let spec = REGISTRY.iter().find(|spec| spec.words.iter().any(|w| w.eq_ignore_ascii_case(word)));
-    spec.map_or(Parsed::Text, |spec| Parsed::Command(Command { spec, args: args.trim() }))
+    let (word, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    spec_of(word).map_or(Parsed::Text, |spec| Parsed::Command(Command { spec, args: args.trim() }))
+}
+
+/// The text without our own name behind its command: `/stop@us now` says `/stop now`. Everything else stays as it was
+/// written, above all a command for another bot. For ingress, which alone knows what we are called on a platform.
+#[must_use]
+pub fn addressed<'a>(text: &'a str, own_name: &str) -> Cow<'a, str> {
+    let slash = text.trim_start().strip_prefix('/');
+    let head = slash.and_then(|rest| rest.split(char::is_whitespace).next()).unwrap_or_default();
+    match head.split_once('@') {
+        Some((word, name)) if name.eq_ignore_ascii_case(own_name) && spec_of(word).is_some() => {
+            Cow::Owned(text.replacen(head, word, 1))
+        }
+        Some(_) | None => Cow::Borrowed(text),
+    }
+}
+
+fn spec_of(word: &str) -> Option<&'static Spec> {
+    REGISTRY.iter().find(|spec| spec.words.iter().any(|w| w.eq_ignore_ascii_case(word)))
 }
 
 fn plain_stop(text: &str) -> Parsed<'_> {
@@ -283,16 +300,48 @@ mod tests {
 
     #[test]
     fn commands_and_text_are_told_apart() {
-        for stop in ["/stop", " /STOP ", "/stop@somebot", "/stop now", "stop", "Stop.", " STOP "] {
+        for stop in ["/stop", " /STOP ", "/stop now", "stop", "Stop.", " STOP "] {
             assert_eq!(name(stop), Some(Name::Control(Control::Stop)), "{stop:?}");
         }
-        for text in
-            ["please stop the music", "/stopwatch", "/etc/hosts", "/unknown", "", "/", "stop it"]
-        {
+        let texts = [
+            "please stop the music",
+            "/stopwatch",
+            "/stop@otherbot",
+            "stop@thisbot",
+            "/etc/hosts",
+            "/unknown",
+            "",
+            "/",
+            "stop it",
+        ];
+        for text in texts {
             assert_eq!(name(text), None, "{text:?}");
         }
         assert_eq!(name("/q x"), Some(Name::Message(Message::Queue)));
         assert_eq!(name("/reset"), Some(Name::Control(Control::New)));
+    }
+
+    #[test]
+    fn a_command_with_our_name_is_ours_and_with_another_name_is_text() {
+        for (text, left) in [
+            ("/stop@thisbot", "/stop"),
+            ("/STOP@ThisBot", "/STOP"),
+            (" /steer@thisbot use @thisbot", " /steer use @thisbot"),
+            ("/stop@otherbot", "/stop@otherbot"),
+            ("/stop@thisbotx", "/stop@thisbotx"),
+            ("/stop@", "/stop@"),
+            ("/stop@thisbot@thisbot", "/stop@thisbot@thisbot"),
+            ("/unknown@thisbot", "/unknown@thisbot"),
+            ("stop", "stop"),
+            ("ask @thisbot to /stop", "ask @thisbot to /stop"),
+            ("", ""),
+        ] {
+            assert_eq!(addressed(text, "thisbot"), left, "{text:?}");
+        }
+        let of = |text| name(&addressed(text, "thisbot"));
+        assert_eq!(of("/stop@thisbot"), Some(Name::Control(Control::Stop)));
+        assert_eq!(of("/q@THISBOT x"), Some(Name::Message(Message::Queue)));
+        assert_eq!(of("/stop@otherbot"), None);
     }
 
     #[test]

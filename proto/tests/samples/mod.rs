@@ -4,10 +4,10 @@ use proto::activity::{Activity, State};
 use proto::event::{Address, BusyMode, Line, Media, MediaKind, MessageEvent, Quote, Speaker, User};
 use proto::id::{AskId, Attempt, ConversationId, Epoch, OutboundId, ProcessId, Seq, Sid, TurnId};
 use proto::inbox::Inbox;
-use proto::lease::{Effect, Lease, Origin, Phase, Turn, Waiting};
+use proto::lease::{Burst, Choices, Effect, Last, Lease, More, Origin, Phase, Turn, Waiting};
 use proto::member::{Member, Role};
 use proto::outbound::{Draft, Kind, Outbound};
-use proto::receipt::{Decided, End, Fact, QueueReason, Receipt, StateName};
+use proto::receipt::{Decided, End, Fact, Fate, QueueReason, Receipt, Refusal, StateName};
 use proto::session::{ChatKind, SessionKey, SessionParts};
 use proto::transcript::{Body, CallStatus, Entry, Profile, ToolCall};
 use proto::turn::{
@@ -79,7 +79,24 @@ fn origin() -> Origin {
 }
 
 fn waiting() -> Waiting {
-    Waiting { seq: Seq::new(5), kind: TurnKind::Chat, origin: origin(), accepted_at_ms: 2 }
+    Waiting {
+        seq: Seq::new(5),
+        edited: None,
+        more: Vec::new(),
+        burst: Burst::Single,
+        kind: TurnKind::Chat,
+        origin: origin(),
+        accepted_at_ms: 2,
+    }
+}
+
+fn more() -> Vec<More> {
+    vec![More { seq: Seq::new(6), message: "m2".into() }]
+}
+
+/// What waits with everything that can belong to it.
+fn gathered(burst: Burst) -> Waiting {
+    Waiting { edited: Some(Seq::new(7)), more: more(), burst, ..waiting() }
 }
 
 fn turn() -> Turn {
@@ -92,6 +109,8 @@ fn turn() -> Turn {
         depth: 1,
         crashes: 1,
         accepted_at_ms: 1,
+        fresh: false,
+        more: Vec::new(),
         steers: vec![waiting()],
         asks: vec![ask()],
         answers: vec![(ask(), Decision::Denied { reason: Some("no".into()) })],
@@ -116,7 +135,18 @@ fn outbound(kind: Kind) -> Outbound {
 
 fn lease(phase: Phase, effects: Vec<Effect>) -> Lease {
     let (epoch, seen) = (Epoch::new(3), Seq::new(9));
-    Lease { session: session(), epoch, seen, phase, queue: vec![waiting()], effects }
+    Lease {
+        session: session(),
+        epoch,
+        seen,
+        phase,
+        queue: vec![waiting()],
+        effects,
+        choices: Choices::default(),
+        suspended: false,
+        last: None,
+        background: Vec::new(),
+    }
 }
 
 pub(crate) fn claim() -> Claim {
@@ -130,6 +160,8 @@ fn report(news: News) -> Inbox {
 #[test]
 fn inputs() {
     frozen("inbox-message", &Inbox::Message(Box::new(event())));
+    frozen("inbox-edit", &Inbox::Edit(Box::new(event())));
+    frozen("inbox-withdrawal", &Inbox::Withdrawal { session: session(), message: "m1".into() });
     frozen("inbox-hangup", &Inbox::Hangup { session: session(), message: "m1".into() });
     let usage = Usage { input: 10, output: 20 };
     let (outcome, reply, steered) = (Outcome::Completed, "words".into(), vec![Seq::new(5)]);
@@ -151,6 +183,27 @@ fn leases() {
 }
 
 #[test]
+fn leases_that_gather_and_remember() {
+    let album = gathered(Burst::Album("album".into()));
+    frozen("lease-collecting", &lease(Phase::Collecting { waiting: album }, Vec::new()));
+    let turn = Turn { fresh: true, more: more(), kind: TurnKind::Command, ..turn() };
+    let decision = Decided::Queued { reason: QueueReason::Burst };
+    let chosen = Lease {
+        queue: vec![gathered(Burst::Photos), gathered(Burst::Collected)],
+        choices: Choices { busy: Some(BusyMode::Rollback), yolo: true },
+        suspended: true,
+        last: Some(Last { message: "m1".into(), decision }),
+        background: vec![session().background(Seq::new(4))],
+        ..lease(Phase::Starting { turn }, Vec::new())
+    };
+    frozen("lease-chosen", &chosen);
+    let spawned = session().background(Seq::new(4));
+    let spawn = Effect::Spawn { seq: Seq::new(4), session: spawned.clone() };
+    let roster = Effect::Roster { outbound: outbound(Kind::Notice), sessions: vec![spawned] };
+    frozen("lease-background", &lease(Phase::Idle, vec![spawn, roster]));
+}
+
+#[test]
 fn turns() {
     frozen(
         "turn-order",
@@ -160,6 +213,7 @@ fn turns() {
             kind: TurnKind::Chat,
             inputs: vec![Seq::new(1)],
             address: address(),
+            fresh: true,
         },
     );
     frozen("claim", &claim());
@@ -178,7 +232,8 @@ fn heartbeats() {
         iteration: 2,
         max_iterations: 90,
     };
-    let turn = BeatTurn { of: of(), activity, steers: vec![Seq::new(5)], answers: vec![ask()] };
+    let (steers, seen) = (vec![Seq::new(5)], vec![Seq::new(4)]);
+    let turn = BeatTurn { of: of(), activity, steers, seen, answers: vec![ask()] };
     frozen("beat", &Beat { worker: WORKER, turns: vec![turn] });
     frozen(
         "beat-reply",
@@ -208,8 +263,21 @@ fn conversations() {
     let (output, status) = ("done".into(), CallStatus::Done);
     frozen("entry-result", &entry(Body::Result { call: "c1".into(), output, status }));
     frozen("entry-resumed", &entry(Body::Resumed));
-    let conversation = ConversationId::new(1);
-    frozen("profile", &Profile { conversation, turn: TurnId::new(1), attempt: ATTEMPT });
+    frozen("entry-attached", &entry(Body::Attached { media: event().media }));
+    let (turn, inputs) = (TurnId::new(1), vec![Seq::new(1)]);
+    frozen("entry-withdrawn", &entry(Body::Withdrawn { turn, inputs }));
+    let entries = vec![entry(Body::System { text: "be kind".into() })];
+    frozen("entry-compressed", &entry(Body::Compressed { entries }));
+    let profile = Profile {
+        conversation: ConversationId::new(3),
+        turn: TurnId::new(3),
+        attempt: ATTEMPT,
+        previous: None,
+        model: None,
+    };
+    frozen("profile", &Profile { conversation: ConversationId::new(1), turn, ..profile.clone() });
+    let (previous, model) = (Some(ConversationId::new(1)), Some("large".into()));
+    frozen("profile-chosen", &Profile { previous, model, ..profile });
 }
 
 #[test]
@@ -251,10 +319,61 @@ fn receipts() {
     let end = End::Reported { outcome: Outcome::Interrupted };
     frozen("receipt-ended", &receipt(Fact::Ended { turn, attempt, end }));
     frozen("receipt-retried", &receipt(Fact::Retried { turn, attempt, handed_back: true }));
+    let (message, fate) = ("m1".into(), Fate::Merged);
+    frozen("receipt-settled", &receipt(Fact::Settled { message, fate, turn: Some(turn) }));
 }
 
 #[test]
 fn members() {
     let slot = Some("worker-0".into());
     frozen("member", &Member { role: Role::Worker, id: WORKER, slot, turns: 2 });
+}
+
+/// Words that people's programs may look for in receipts: each in its place, so that none is renamed unseen.
+#[test]
+fn vocabulary() {
+    let queued = |reason| Decided::Queued { reason };
+    frozen(
+        "vocabulary-decided",
+        &vec![
+            Decided::Started,
+            queued(QueueReason::Asked),
+            queued(QueueReason::Starting),
+            queued(QueueReason::Stopping),
+            queued(QueueReason::Depth),
+            queued(QueueReason::Delegating),
+            queued(QueueReason::Compressing),
+            queued(QueueReason::Asking),
+            queued(QueueReason::NotSteered),
+            queued(QueueReason::Burst),
+            Decided::Interrupted,
+            Decided::RolledBack,
+            Decided::Steered,
+            Decided::Merged,
+            Decided::Collecting,
+            Decided::Background,
+            Decided::Done,
+            Decided::Edited,
+            Decided::Withdrawn,
+            Decided::TooLate,
+            Decided::Refused { reason: Refusal::Full },
+            Decided::Refused { reason: Refusal::Busy },
+            Decided::Refused { reason: Refusal::NotNow },
+        ],
+    );
+    frozen(
+        "vocabulary-fates",
+        &vec![
+            Fate::Answered,
+            Fate::Interrupted,
+            Fate::Merged,
+            Fate::Steered,
+            Fate::Cleared,
+            Fate::Withdrawn,
+            Fate::Refused,
+            Fate::Done,
+            Fate::Parked,
+        ],
+    );
+    frozen("vocabulary-modes", &BusyMode::ALL.to_vec());
 }
