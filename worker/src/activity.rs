@@ -1,9 +1,11 @@
 //! What a turn is doing, kept by the turn and read by the heartbeat.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::activity::{Activity, State};
-use tokio::sync::watch;
+use proto::id::Seq;
+use tokio::sync::{Notify, watch};
 
 /// The longest detail that is reported: it is for a line on a screen.
 const DETAIL_BYTES_MAX: usize = 120;
@@ -16,11 +18,18 @@ struct Now {
     advanced: Instant,
     deadline: Option<Instant>,
     iteration: u32,
+    seen: Vec<Seq>,
 }
 
 /// The turn's end: says what happens.
 #[derive(Clone, Debug)]
-pub(crate) struct Tracker(watch::Sender<Now>);
+pub(crate) struct Tracker {
+    now: watch::Sender<Now>,
+    /// Rung when something begins that no plain message may disturb: whoever decides that must know at once.
+    bell: Arc<Notify>,
+    /// The agent that this one works for, and its number there.
+    above: Option<(Arc<Self>, u32)>,
+}
 
 /// The heartbeat's end: reads it.
 #[derive(Clone, Debug)]
@@ -31,7 +40,7 @@ pub(crate) struct Gauge {
 
 impl Tracker {
     /// A turn that is being prepared.
-    pub(crate) fn new(max_iterations: u32) -> (Self, Gauge) {
+    pub(crate) fn new(max_iterations: u32, bell: Arc<Notify>) -> (Self, Gauge) {
         let (sender, now) = watch::channel(Now {
             state: State::Preparing,
             detail: String::new(),
@@ -39,50 +48,113 @@ impl Tracker {
             advanced: Instant::now(),
             deadline: None,
             iteration: 0,
+            seen: Vec::new(),
         });
-        (Self(sender), Gauge { now, max_iterations })
+        (Self { now: sender, bell, above: None }, Gauge { now, max_iterations })
+    }
+
+    /// The tracker of an agent that works for this one.
+    pub(crate) fn child(&self, number: u32) -> Self {
+        let now = self.now.borrow().clone();
+        let above = Some((Arc::new(self.clone()), number));
+        Self { now: watch::Sender::new(now), bell: Arc::clone(&self.bell), above }
     }
 
     /// The turn does something else from now on.
     pub(crate) fn enter(&self, state: State, detail: &str) {
-        self.0.send_modify(|now| {
+        self.now.send_modify(|now| {
             now.state = state;
             now.detail = crate::text::start(detail, DETAIL_BYTES_MAX).to_owned();
             now.tool = None;
             now.deadline = None;
             now.advanced = Instant::now();
         });
+        if let Some((above, number)) = &self.above {
+            above.below(state, &format!("agent {number}: {}", words(state, detail)));
+        } else if matches!(state, State::Compressing | State::Delegating) {
+            self.bell.notify_one();
+        }
+    }
+
+    /// One that works for this one does something else. Only a question to a person shows through as what it is.
+    fn below(&self, state: State, detail: &str) {
+        let shown = if state == State::WaitingForHuman { state } else { State::Delegating };
+        self.now.send_modify(|now| {
+            now.state = shown;
+            now.detail = crate::text::start(detail, DETAIL_BYTES_MAX).to_owned();
+            now.advanced = Instant::now();
+        });
+        if let Some((above, number)) = &self.above {
+            above.below(state, &format!("agent {number}: {detail}"));
+        }
     }
 
     /// A tool runs from now on, and stops by itself at its deadline.
     pub(crate) fn tool(&self, name: &str, detail: &str, deadline: Option<Duration>) {
         self.enter(State::RunningTool, detail);
-        self.0.send_modify(|now| {
+        let deadline = deadline.map(|limit| Instant::now() + limit);
+        self.now.send_modify(|now| {
             now.tool = Some(name.to_owned());
-            now.deadline = deadline.map(|limit| Instant::now() + limit);
+            now.deadline = deadline;
         });
+        // Who waits for a tool of another is judged by that tool's deadline.
+        let mut above = self.above.as_ref();
+        while let Some((tracker, _)) = above {
+            tracker.now.send_modify(|now| now.deadline = now.deadline.max(deadline));
+            above = tracker.above.as_ref();
+        }
     }
 
     /// The model is asked once more.
     pub(crate) fn iteration(&self, iteration: u32) {
-        self.0.send_modify(|now| now.iteration = iteration);
+        self.now.send_modify(|now| now.iteration = iteration);
+        if let Some((above, _)) = &self.above {
+            above.iteration(iteration);
+        }
+    }
+
+    /// The model has seen these hints.
+    pub(crate) fn saw(&self, steers: &[Seq]) {
+        self.now.send_modify(|now| now.seen = steers.to_vec());
     }
 
     /// The work advanced.
     pub(crate) fn touch(&self) {
-        self.0.send_modify(|now| now.advanced = Instant::now());
+        self.now.send_modify(|now| now.advanced = Instant::now());
+        if let Some((above, _)) = &self.above {
+            above.touch();
+        }
     }
 
     /// The model has begun to answer.
     pub(crate) fn streaming(&self) {
-        self.0.send_modify(|now| {
+        self.now.send_modify(|now| {
             now.state = State::Streaming;
             now.advanced = Instant::now();
         });
+        if let Some((above, _)) = &self.above {
+            above.touch();
+        }
+    }
+}
+
+/// What an agent does, in a word or two.
+fn words(state: State, detail: &str) -> &str {
+    match state {
+        State::WaitingForModel | State::Streaming => "asks its model",
+        State::Preparing => "prepares",
+        State::Compressing => "compresses",
+        State::WaitingForQuota => "waits for its provider",
+        State::RunningTool | State::WaitingForHuman | State::Delegating => detail,
     }
 }
 
 impl Gauge {
+    /// The hints that the model has seen.
+    pub(crate) fn seen(&self) -> Vec<Seq> {
+        self.now.borrow().seen.clone()
+    }
+
     /// The summary, with ages as of this moment.
     pub(crate) fn read(&self) -> Activity {
         let now = self.now.borrow();
@@ -106,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_reported_with_what_is_left_of_its_time() {
-        let (tracker, gauge) = Tracker::new(90);
+        let (tracker, gauge) = Tracker::new(90, Arc::default());
         tracker.iteration(2);
         tracker.tool("terminal", "make", Some(Duration::from_secs(600)));
         let seen = gauge.read();
@@ -115,5 +187,32 @@ mod tests {
         assert_eq!((seen.iteration, seen.max_iterations), (2, 90));
         tracker.enter(State::WaitingForModel, "");
         assert_eq!(gauge.read().deadline_ms, None);
+    }
+
+    /// CASES B14: what a sub-agent does keeps the one above fresh, and a silent tool of it is judged by its deadline.
+    #[test]
+    fn a_child_shows_through() {
+        let (tracker, gauge) = Tracker::new(90, Arc::default());
+        tracker.enter(State::Delegating, "2 tasks");
+        let grandchild = tracker.child(1).child(2);
+        grandchild.tool("terminal", "make", Some(Duration::from_secs(600)));
+        let seen = gauge.read();
+        assert_eq!(
+            (seen.state, seen.detail.as_str()),
+            (State::Delegating, "agent 1: agent 2: make")
+        );
+        assert!(seen.deadline_ms.is_some_and(|left| left > 590_000));
+        grandchild.enter(State::WaitingForHuman, "may I?");
+        assert_eq!(gauge.read().state, State::WaitingForHuman);
+        grandchild.enter(State::WaitingForModel, "");
+        assert_eq!(gauge.read().state, State::Delegating);
+    }
+
+    #[tokio::test]
+    async fn the_bell_rings_for_what_must_not_be_disturbed() {
+        let bell = Arc::new(Notify::new());
+        let (tracker, _gauge) = Tracker::new(90, Arc::clone(&bell));
+        tracker.enter(State::Delegating, "");
+        bell.notified().await;
     }
 }

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use moka::sync::Cache;
 use node::Node;
 use node::clock::Clock;
 
 use crate::metrics::Metrics;
-use crate::models::Model;
+use crate::models::{Model, ToolSpec};
 use crate::tools::Toolbox;
+use crate::tools::background::Background;
 use crate::tools::picture::Pictures;
 use crate::transcript::Shelf;
+use crate::turn::Desk;
 
 /// The worker.
 pub(crate) struct Shared {
@@ -18,8 +21,12 @@ pub(crate) struct Shared {
     pub(crate) node: Node,
     /// Who answers.
     pub(crate) model: Arc<dyn Model>,
+    /// Models that sessions have chosen, by name.
+    named: Cache<String, Arc<dyn Model>>,
     /// What it may do.
     pub(crate) tools: Toolbox,
+    /// What sessions run in the background.
+    pub(crate) background: Background,
     /// Where pictures are fetched.
     pub(crate) pictures: Pictures,
     /// Conversations of recent turns.
@@ -36,11 +43,41 @@ impl Shared {
     /// # Errors
     /// When the workspace cannot be used.
     pub(crate) fn new(node: Node, model: Arc<dyn Model>) -> anyhow::Result<Self> {
-        let tools = Toolbox::new(&node.settings.worker)?;
-        let metrics = Metrics::register(&node.metrics, &tools.names())?;
+        let background = Background::new();
+        let tools = Toolbox::new(&node.settings.worker, background.clone())?;
+        let names: Vec<&str> = tools.names().into_iter().chain(Desk::ALL.map(Desk::name)).collect();
+        let metrics = Metrics::register(&node.metrics, &names)?;
         let pictures = Pictures::new(node.settings.worker.fetch_private)?;
         let (shelf, clock) = (Shelf::new(), Clock::start());
-        Ok(Self { node, model, tools, pictures, shelf, metrics, clock })
+        let named = Cache::new(64);
+        Ok(Self { node, model, named, tools, background, pictures, shelf, metrics, clock })
+    }
+
+    /// The model that a session has chosen; the worker's own where it has chosen none, or one that cannot be had any more.
+    pub(crate) fn model_named(&self, name: Option<&str>) -> Arc<dyn Model> {
+        name.and_then(|name| self.find_model(name).ok()).unwrap_or_else(|| Arc::clone(&self.model))
+    }
+
+    /// The model of that name.
+    ///
+    /// # Errors
+    /// When the name is not of a known form, or its provider has no key.
+    pub(crate) fn find_model(&self, name: &str) -> anyhow::Result<Arc<dyn Model>> {
+        if let Some(model) = self.named.get(name) {
+            return Ok(model);
+        }
+        let settings =
+            node::settings::Model { name: name.to_owned(), ..self.node.settings.model.clone() };
+        let model = crate::models::choose(&settings)?;
+        self.named.insert(name.to_owned(), Arc::clone(&model));
+        Ok(model)
+    }
+
+    /// The tools of an agent at this depth.
+    pub(crate) fn specs(&self, depth: u8) -> Arc<[ToolSpec]> {
+        let deepest = self.node.settings.agent.delegate_depth;
+        let own = Desk::ALL.into_iter().filter(|desk| desk.is_for(depth, deepest)).map(Desk::spec);
+        self.tools.specs().iter().cloned().chain(own).collect()
     }
 
     /// How long a right lasts after the last confirmed sign of life was sent: less than the scheduler waits before it gives the turn

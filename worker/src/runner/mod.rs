@@ -75,6 +75,7 @@ impl Runner {
         );
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pulse = tokio::time::interval(PULSE);
+        let bell = self.table.bell();
         loop {
             tokio::select! {
                 order = orders.recv() => match order {
@@ -87,6 +88,7 @@ impl Runner {
                     None => controls = self.listen().await?,
                 },
                 _ = beat.tick() => self.beat(),
+                () = bell.notified() => self.beat(),
                 _ = pulse.tick() => self.pulse(),
                 () = node.shutdown.cancelled() => break,
             }

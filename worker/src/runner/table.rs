@@ -2,10 +2,11 @@
 //! partition that it has heard of.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use proto::id::{Epoch, Partition};
 use proto::turn::{BeatTurn, Control, TurnRef};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::{Gauge, Tracker};
@@ -36,9 +37,15 @@ pub(super) struct Table {
     /// The same, oldest first.
     ages: VecDeque<TurnRef>,
     epochs: HashMap<Partition, Epoch>,
+    bell: Arc<Notify>,
 }
 
 impl Table {
+    /// Rung when a turn does something that its scheduler should know at once.
+    pub(super) fn bell(&self) -> Arc<Notify> {
+        Arc::clone(&self.bell)
+    }
+
     /// How many turns run or are about to.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
@@ -54,7 +61,7 @@ impl Table {
         if self.rows.contains_key(&of) {
             return false;
         }
-        let (tracker, gauge) = Tracker::new(max_iterations);
+        let (tracker, gauge) = Tracker::new(max_iterations, Arc::clone(&self.bell));
         let wishes = watch::Sender::new(Wishes::default());
         let cut = CancellationToken::new();
         self.rows.insert(of, Row { gauge, tracker, wishes, cut, fence: None });
@@ -97,6 +104,7 @@ impl Table {
                 of: *of,
                 activity: row.gauge.read(),
                 steers: wishes.steers().to_vec(),
+                seen: row.gauge.seen(),
                 answers: wishes.answered(),
             }
         })

@@ -160,7 +160,7 @@ impl WriteFile {
 }
 
 /// Writes beside the file and renames, so that whoever stops in between leaves the old file whole.
-async fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+pub(super) async fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(std::io::Error::other("not a file name"));
     };

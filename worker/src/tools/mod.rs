@@ -1,13 +1,17 @@
 //! The tools that a model may call.
 
+pub(crate) mod background;
 pub(crate) mod danger;
 mod fetch;
 mod files;
 mod html;
+mod patch;
 pub(crate) mod picture;
 mod process;
+mod search;
 mod shell;
 mod terminal;
+mod web_search;
 mod workspace;
 
 use std::sync::Arc;
@@ -17,11 +21,13 @@ use anyhow::Context;
 use futures_util::future::BoxFuture;
 use node::exit::Exit;
 use node::settings;
+use proto::id::Sid;
 use proto::transcript::CallStatus;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use self::background::Background;
 use self::danger::Danger;
 use self::workspace::Workspace;
 use crate::activity::Tracker;
@@ -66,6 +72,8 @@ pub(crate) struct Effort {
     pub(crate) cut: CancellationToken,
     /// Where progress is noted.
     pub(crate) tracker: Tracker,
+    /// The session that it is for.
+    pub(crate) session: Sid,
 }
 
 impl Effort {
@@ -113,17 +121,26 @@ impl Toolbox {
     ///
     /// # Errors
     /// When the workspace cannot be used: exit 78.
-    pub(crate) fn new(settings: &settings::Worker) -> anyhow::Result<Self> {
+    pub(crate) fn new(settings: &settings::Worker, background: Background) -> anyhow::Result<Self> {
         let workspace = Workspace::open(&settings.workspace)
             .with_context(|| format!("bad worker.workspace {:?}", settings.workspace))
             .context(Exit::Configuration)?;
-        Ok(Self::of(vec![
-            Arc::new(terminal::Terminal::new(workspace.clone(), settings.tool_timeout.limit())),
+        let limit = settings.tool_timeout.limit();
+        let terminal = terminal::Terminal::new(workspace.clone(), limit, background.clone());
+        let mut toolbox = Self::of(vec![
+            Arc::new(terminal),
+            Arc::new(background::Process(background)),
             Arc::new(files::ReadFile(workspace.clone())),
             Arc::new(files::WriteFile(workspace.clone())),
-            Arc::new(files::ListFiles(workspace)),
+            Arc::new(patch::Patch(workspace.clone())),
+            Arc::new(files::ListFiles(workspace.clone())),
+            Arc::new(search::SearchFiles(workspace)),
             Arc::new(fetch::WebFetch::new(settings.fetch_private)?),
-        ]))
+        ]);
+        if let Some(tool) = web_search::WebSearch::new(&settings.search)? {
+            toolbox.add(vec![Arc::new(tool)]);
+        }
+        Ok(toolbox)
     }
 
     fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
@@ -156,7 +173,7 @@ impl Toolbox {
 }
 
 /// Reads a call's arguments; the error is for the model.
-fn arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, Output> {
+pub(crate) fn arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, Output> {
     if !arguments.is_object() {
         return Err(Output::failed("the arguments are not a JSON object"));
     }
@@ -169,7 +186,11 @@ mod tests {
     use super::*;
 
     pub(super) fn effort() -> Effort {
-        Effort { cut: CancellationToken::new(), tracker: Tracker::new(1).0 }
+        Effort {
+            cut: CancellationToken::new(),
+            tracker: Tracker::new(1, Default::default()).0,
+            session: Sid::new(1),
+        }
     }
 
     #[test]
@@ -179,8 +200,17 @@ mod tests {
             workspace: folder.path().join("new/workspace"),
             ..settings::Worker::default()
         };
-        let toolbox = Toolbox::new(&settings).unwrap();
-        let names = ["terminal", "read_file", "write_file", "list_files", "web_fetch"];
+        let toolbox = Toolbox::new(&settings, Background::new()).unwrap();
+        let names = [
+            "terminal",
+            "process",
+            "read_file",
+            "write_file",
+            "patch",
+            "list_files",
+            "search_files",
+            "web_fetch",
+        ];
         assert_eq!(toolbox.names(), names);
         for spec in toolbox.specs() {
             assert_eq!(spec.parameters["type"], "object", "{}", spec.name);

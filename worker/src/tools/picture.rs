@@ -69,7 +69,7 @@ mod tests {
     #[tokio::test]
     async fn only_pictures_are_pictures() {
         let pictures = Pictures::new(false).unwrap();
-        let (tracker, _gauge) = Tracker::new(1);
+        let (tracker, _gauge) = Tracker::new(1, Default::default());
         let fetch = async |url: &str| pictures.fetch(url, &tracker).await;
         let png = fetch("data:image/png;base64,iVBORw0KGgo=").await.unwrap();
         assert_eq!((png.mime, png.data.as_str()), ("image/png", "iVBORw0KGgo="));

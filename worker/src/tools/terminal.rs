@@ -9,6 +9,7 @@ use proto::transcript::CallStatus;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::background::Background;
 use super::danger::{self, Danger};
 use super::process::Group;
 use super::workspace::Workspace;
@@ -23,11 +24,14 @@ const INTERRUPTED: i32 = 130;
 pub(super) struct Terminal {
     workspace: Workspace,
     limit: Option<Duration>,
+    background: Background,
 }
 
 #[derive(Deserialize)]
 struct Call {
     command: String,
+    #[serde(default)]
+    background: bool,
 }
 
 enum End {
@@ -37,13 +41,17 @@ enum End {
 }
 
 impl Terminal {
-    pub(super) const fn new(workspace: Workspace, limit: Option<Duration>) -> Self {
-        Self { workspace, limit }
+    pub(super) const fn new(
+        workspace: Workspace,
+        limit: Option<Duration>,
+        background: Background,
+    ) -> Self {
+        Self { workspace, limit, background }
     }
 
     async fn execute(&self, call: &Value, effort: &Effort) -> Output {
         let limit = self.limit(call);
-        let Call { command } = match arguments(call) {
+        let Call { command, background } = match arguments(call) {
             Ok(call) => call,
             Err(output) => return output,
         };
@@ -51,6 +59,14 @@ impl Terminal {
             Ok(group) => group,
             Err(error) => return Output::failed(format_args!("cannot start a shell: {error}")),
         };
+        if background {
+            return match self.background.adopt(effort.session, &command, group) {
+                Ok(number) => Output::done(format!(
+                    "[it runs in the background; `process` knows it as {number}]"
+                )),
+                Err(why) => Output::failed(why),
+            };
+        }
         let mut capture = Capture::new(&effort.tracker);
         let end = tokio::select! {
             biased;
@@ -75,11 +91,12 @@ impl Tool for Terminal {
         ToolSpec {
             name: "terminal",
             description: "Runs a shell command in the workspace and returns its output and exit code. It has no input. What \
-                          it leaves running in the background is ended with it."
+                          it leaves running is ended with it; a command that should go on is run with `background`."
                 .into(),
             parameters: json!({ "type": "object", "required": ["command"], "properties": {
                 "command": { "type": "string" },
                 "timeout_seconds": { "type": "integer", "description": "when to give up" },
+                "background": { "type": "boolean", "description": "start it and go on; see `process`" },
             }}),
         }
     }
@@ -106,7 +123,7 @@ impl Tool for Terminal {
     }
 }
 
-async fn passed(limit: Option<Duration>) -> Duration {
+pub(super) async fn passed(limit: Option<Duration>) -> Duration {
     match limit {
         None => std::future::pending().await,
         Some(limit) => {
@@ -203,7 +220,7 @@ mod tests {
 
     fn terminal(folder: &Path) -> Terminal {
         let limit = Some(Duration::from_secs(600));
-        Terminal::new(Workspace::open(folder).unwrap(), limit)
+        Terminal::new(Workspace::open(folder).unwrap(), limit, Background::new())
     }
 
     /// Waits until a process is gone.
@@ -275,7 +292,7 @@ mod tests {
 
     #[test]
     fn only_new_lines_are_progress_and_long_output_keeps_both_ends() {
-        let (tracker, _gauge) = Tracker::new(1);
+        let (tracker, _gauge) = Tracker::new(1, Default::default());
         let mut capture = Capture::new(&tracker);
         let news = |capture: &mut Capture<'_>, line: &str| {
             line.bytes().filter(|byte| capture.note(*byte)).count() > 0

@@ -53,7 +53,8 @@ impl<'a> Fold<'a> {
                 Body::System { .. }
                 | Body::Result { .. }
                 | Body::Resumed
-                | Body::Compressed { .. } => false,
+                | Body::Compressed { .. }
+                | Body::Withdrawn { .. } => false,
             };
             if begins {
                 tail = at;
@@ -88,7 +89,8 @@ impl<'a> Fold<'a> {
             | Body::Result { .. }
             | Body::Resumed
             | Body::Attached { .. }
-            | Body::Compressed { .. } => None,
+            | Body::Compressed { .. }
+            | Body::Withdrawn { .. } => None,
         });
         lines.extend(said.map(|text| format!("You said last: {}", crate::text::start(text, 1000))));
         crate::text::shorten(lines.join("\n"), 8000)
@@ -118,7 +120,8 @@ impl<'a> Fold<'a> {
                 | Body::Result { .. }
                 | Body::Resumed
                 | Body::Attached { .. }
-                | Body::Compressed { .. } => {}
+                | Body::Compressed { .. }
+                | Body::Withdrawn { .. } => {}
             }
         }
         let text =
@@ -140,9 +143,11 @@ fn line(body: &Body) -> Option<String> {
             Some(format!("YOU: {}{}", short(text), calls.iter().map(call).collect::<String>()))
         }
         Body::Result { output, .. } => Some(format!("RESULT: {}", short(output))),
-        Body::System { .. } | Body::Resumed | Body::Attached { .. } | Body::Compressed { .. } => {
-            None
-        }
+        Body::System { .. }
+        | Body::Resumed
+        | Body::Attached { .. }
+        | Body::Compressed { .. }
+        | Body::Withdrawn { .. } => None,
     }
 }
 
@@ -156,7 +161,8 @@ fn unanswered(entries: &[Arc<Entry>]) -> bool {
             | Body::User { .. }
             | Body::Resumed
             | Body::Attached { .. }
-            | Body::Compressed { .. } => {}
+            | Body::Compressed { .. }
+            | Body::Withdrawn { .. } => {}
         }
     }
     open > 0

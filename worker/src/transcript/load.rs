@@ -5,10 +5,15 @@ use std::time::Duration;
 use async_nats::{HeaderMap, StatusCode};
 use futures_util::StreamExt;
 use node::bus::{Bus, ReadError};
+use proto::id::Sid;
+use proto::subject;
+use proto::topology::TRANSCRIPT;
 use serde_json::json;
 
 /// How many messages are asked for at once.
 const BATCH: usize = 256;
+/// How many messages of a session's past are looked at.
+const PAST_MAX: usize = 20_000;
 /// How long the broker may be silent.
 const SILENCE: Duration = Duration::from_secs(2);
 /// The end of a batch.
@@ -45,6 +50,24 @@ pub(super) async fn after(
         }
         next = found.last().map_or(next, |(sequence, _)| sequence + 1);
     }
+}
+
+/// What was stored of all conversations of a session, oldest first; only so much of it.
+///
+/// # Errors
+/// When the broker does not answer, or not completely.
+pub(crate) async fn past(bus: &Bus, session: Sid) -> Result<Vec<bytes::Bytes>, ReadError> {
+    let subject = subject::transcripts_of(session);
+    let mut found = Vec::new();
+    let mut next = 1;
+    while found.len() < PAST_MAX
+        && batch(bus, TRANSCRIPT, &subject, next, &mut found)
+            .await
+            .map_err(|source| ReadError { stream: TRANSCRIPT.to_owned(), source })?
+    {
+        next = found.last().map_or(next, |(sequence, _)| sequence + 1);
+    }
+    Ok(found.into_iter().map(|(_, payload)| payload).collect())
 }
 
 /// Reads one batch; the answer says whether there is more.

@@ -40,6 +40,8 @@ pub(crate) struct Log {
     of: TurnRef,
     worker: ProcessId,
     subject: String,
+    /// The session's conversation, also in a side conversation.
+    stem: String,
     last: u64,
     entries: Vec<Arc<Entry>>,
 }
@@ -54,7 +56,23 @@ impl Log {
         (last, entries): (u64, Vec<Arc<Entry>>),
     ) -> Self {
         let subject = subject::transcript(of.sid, conversation);
-        Self { bus: bus.clone(), fence: fence.clone(), of, worker, subject, last, entries }
+        let stem = subject.clone();
+        Self { bus: bus.clone(), fence: fence.clone(), of, worker, subject, stem, last, entries }
+    }
+
+    /// A fresh conversation beside this one, of an attempt's sub-agent.
+    pub(crate) fn branch(&self, number: u32) -> Self {
+        let (turn, attempt) = (self.of.turn.get(), self.of.attempt.get());
+        Self {
+            bus: self.bus.clone(),
+            fence: self.fence.clone(),
+            of: self.of,
+            worker: self.worker,
+            subject: format!("{}-{turn}-{attempt}-{number}", self.stem),
+            stem: self.stem.clone(),
+            last: 0,
+            entries: Vec::new(),
+        }
     }
 
     /// The entries, oldest first.
@@ -134,6 +152,10 @@ impl Log {
         match &entry.body {
             Body::Compressed { entries } => {
                 self.entries = entries.iter().cloned().map(Arc::new).collect();
+            }
+            Body::Withdrawn { turn, .. } => {
+                self.entries.retain(|earlier| earlier.turn != *turn);
+                self.entries.push(entry);
             }
             Body::System { .. }
             | Body::User { .. }

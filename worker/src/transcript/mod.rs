@@ -9,6 +9,7 @@ mod shelf;
 mod weight;
 
 pub(crate) use self::fold::Fold;
+pub(crate) use self::load::past;
 pub(crate) use self::log::{AppendError, Log, patiently, rightful};
 pub(crate) use self::opening::{Beginning, next_piece, own_part};
 pub(crate) use self::render::rendered;

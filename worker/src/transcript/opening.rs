@@ -94,7 +94,8 @@ fn open_calls(entries: &[Arc<Entry>]) -> Vec<&ToolCall> {
             Body::System { .. }
             | Body::Resumed
             | Body::Attached { .. }
-            | Body::Compressed { .. } => {}
+            | Body::Compressed { .. }
+            | Body::Withdrawn { .. } => {}
         }
     }
     open
@@ -155,6 +156,7 @@ pub(crate) mod tests {
             Body::Resumed => '>',
             Body::Attached { .. } => '+',
             Body::Compressed { .. } => 'C',
+            Body::Withdrawn { .. } => 'W',
         };
         entries.iter().map(kind).collect()
     }

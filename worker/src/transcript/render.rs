@@ -47,7 +47,7 @@ pub(crate) fn rendered(entries: &[Arc<Entry>]) -> (Vec<Message<'_>>, Vec<Attachm
             }
             Body::Attached { media } => coming = media,
             // What it stands for was put in its place when it was read.
-            Body::Resumed | Body::Compressed { .. } => {}
+            Body::Resumed | Body::Compressed { .. } | Body::Withdrawn { .. } => {}
         }
     }
     close(&mut out, &mut open);

@@ -55,7 +55,7 @@ fn size(entry: &Entry) -> u32 {
         Body::Result { output, .. } => output.len(),
         Body::Attached { media } => media.iter().map(|media| media.url.len() + 100).sum(),
         Body::Compressed { entries } => entries.iter().map(|entry| size(entry) as usize).sum(),
-        Body::Resumed => 0,
+        Body::Resumed | Body::Withdrawn { .. } => 0,
     };
     u32::try_from(text + 200).unwrap_or(u32::MAX)
 }

@@ -23,7 +23,7 @@ pub(crate) fn tokens(entry: &Entry) -> u64 {
             Body::Result { output, .. } => of_text(output),
             Body::Attached { media } => media.iter().map(of_media).sum(),
             Body::Compressed { entries } => entries.iter().map(tokens).sum(),
-            Body::Resumed => 0,
+            Body::Resumed | Body::Withdrawn { .. } => 0,
         }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::id::Seq;
 use proto::transcript::{Body, ToolCall};
-use proto::turn::Usage;
+use proto::turn::{StopReason, Usage};
 use tokio_util::sync::CancellationToken;
 
 use super::compress::Room;
@@ -14,7 +14,7 @@ use super::sight::Album;
 use super::spoken::{Spoken, Stage};
 use super::{Ending, Halt, Stop, Turn, prompt};
 use crate::activity::Tracker;
-use crate::models::{Answer, Calls, Model};
+use crate::models::{Answer, Calls, Model, ToolSpec};
 use crate::transcript::Log;
 
 /// An agent in its loop: the turn's own, or one that works for it.
@@ -41,6 +41,8 @@ pub(super) struct Agent<'a> {
     pub(super) usage: Usage,
     /// Model calls so far.
     pub(super) iteration: u32,
+    /// The tools that it has.
+    pub(super) specs: Arc<[ToolSpec]>,
     /// Who answers.
     pub(super) model: Arc<dyn Model>,
     /// The pictures that were fetched.
@@ -72,7 +74,7 @@ impl Agent<'_> {
                     return Ok(Ending::Failed(error.for_people()));
                 }
             };
-            self.steered.clone_from(&self.taken);
+            self.saw_hints();
             name_apart(&mut answer.calls, self.iteration);
             if calls == Calls::Forbidden {
                 answer.calls.clear();
@@ -113,6 +115,14 @@ impl Agent<'_> {
         wishes.steers().iter().filter(is_new).copied().collect()
     }
 
+    /// The model has answered with every hint before it that is in the conversation.
+    fn saw_hints(&mut self) {
+        self.steered.clone_from(&self.taken);
+        if self.depth == 0 {
+            self.tracker.saw(&self.steered);
+        }
+    }
+
     /// Puts the hints that came into the conversation.
     async fn take_steers(&mut self) -> Result<(), Halt> {
         for seq in self.new_steers() {
@@ -128,6 +138,8 @@ impl Agent<'_> {
     /// Stores what the model had said when it was stopped.
     async fn cut_off(&mut self, stop: Stop) -> Result<Ending, Halt> {
         match stop {
+            // It leaves no trace, so there is nothing to store.
+            Stop::Interrupt(StopReason::Rollback | StopReason::Withdrawn) => {}
             Stop::Interrupt(_) => self.store_partial().await?,
             // The next attempt asks again.
             Stop::HandBack => self.spoken.take_back(),
@@ -135,12 +147,23 @@ impl Agent<'_> {
         Ok(Ending::Stopped(stop))
     }
 
+    /// Has the conversation forget this turn, if that is how it was stopped.
+    pub(super) async fn leave_no_trace(&mut self, ending: &Ending) -> Result<(), Halt> {
+        if let Ending::Stopped(Stop::Interrupt(StopReason::Rollback | StopReason::Withdrawn)) =
+            ending
+        {
+            let turn = self.turn.order.of.turn;
+            self.log.append(Body::Withdrawn { turn, inputs: Vec::new() }).await?;
+        }
+        Ok(())
+    }
+
     /// Stores words that were cut off, if there are any.
     async fn store_partial(&mut self) -> Result<(), Halt> {
         let text = self.spoken.segment().to_owned();
         if !text.is_empty() {
             // The model has begun to answer with these hints before it.
-            self.steered.clone_from(&self.taken);
+            self.saw_hints();
             self.log.append(Body::Assistant { text, calls: Vec::new(), partial: true }).await?;
         }
         Ok(())

@@ -21,36 +21,24 @@ pub(super) enum Verdict {
     Stopped(Stop),
 }
 
-enum Heard {
+/// What was heard of a question.
+pub(super) enum Heard {
+    /// An answer.
     Decision(Decision),
+    /// The turn ends first.
     Stop(Stop),
+    /// Nothing, in time.
     Nothing,
 }
 
 impl Agent<'_> {
-    /// Asks, and waits for the decision, the end of the turn, or the time limit.
+    /// Asks whether something may be done.
     pub(super) async fn ask_approval(
         &self,
         command: &str,
         danger: &Danger,
     ) -> Result<Verdict, Halt> {
-        let turn = self.turn;
-        let (of, number) = (turn.order.of, turn.counts.ask());
-        let ask = AskId { turn: of.turn, attempt: of.attempt, number };
-        turn.shared.metrics.asks.inc();
-        turn.fence.check()?;
-        // Before it is asked, so that no plain message interrupts a turn that waits for its answer.
-        self.tracker.enter(State::WaitingForHuman, command);
-        let text = question(command, danger);
-        turn.report(News::Asked { ask, text }, &format!("asked-{number}")).await?;
-        let heard = self.decision(ask).await;
-        turn.fence.check()?;
-        self.tracker.enter(State::Preparing, "");
-        if !matches!(heard, Heard::Decision(_)) {
-            let what = format!("ask-closed-{number}");
-            turn.report(News::AskClosed { ask }, &what).await?;
-        }
-        Ok(match heard {
+        Ok(match self.ask(command, question(command, danger)).await? {
             Heard::Decision(Decision::Approved) => Verdict::Approved,
             Heard::Decision(Decision::Denied { reason }) => {
                 let reason = reason.map(|words| format!(" They said: {words}")).unwrap_or_default();
@@ -59,6 +47,26 @@ impl Agent<'_> {
             Heard::Stop(stop) => Verdict::Stopped(stop),
             Heard::Nothing => Verdict::Refused(refusal("No one allowed this in time.")),
         })
+    }
+
+    /// Asks, and waits for the answer, the end of the turn, or the time limit.
+    pub(super) async fn ask(&self, about: &str, text: String) -> Result<Heard, Halt> {
+        let turn = self.turn;
+        let (of, number) = (turn.order.of, turn.counts.ask());
+        let ask = AskId { turn: of.turn, attempt: of.attempt, number };
+        turn.shared.metrics.asks.inc();
+        turn.fence.check()?;
+        // Before it is asked, so that no plain message interrupts a turn that waits for its answer.
+        self.tracker.enter(State::WaitingForHuman, about);
+        turn.report(News::Asked { ask, text }, &format!("asked-{number}")).await?;
+        let heard = self.decision(ask).await;
+        turn.fence.check()?;
+        self.tracker.enter(State::Preparing, "");
+        if !matches!(heard, Heard::Decision(_)) {
+            let what = format!("ask-closed-{number}");
+            turn.report(News::AskClosed { ask }, &what).await?;
+        }
+        Ok(heard)
     }
 
     async fn decision(&self, ask: AskId) -> Heard {

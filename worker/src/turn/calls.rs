@@ -2,17 +2,20 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use proto::activity::State;
 use proto::transcript::{Body, CallStatus, ToolCall};
 use serde_json::Value;
 use tracing::Instrument;
 
 use super::agent::Agent;
 use super::approval::Verdict;
-use super::{Halt, Stop, Turn};
+use super::desk::Desk;
+use super::{Halt, Stop};
+use crate::tools::danger::Danger;
 use crate::tools::{Effort, Output, Tool};
 use crate::transcript::CALL_AGAIN;
 
@@ -20,21 +23,61 @@ use crate::transcript::CALL_AGAIN;
 const NEWS_FIRST: &str = "[not run: the person has said something meanwhile; read it, then decide whether this is still \
                           needed]";
 
+/// Who runs a call.
+enum Which {
+    /// A tool of the worker.
+    Tool(Arc<dyn Tool>),
+    /// One that belongs to the turn.
+    Desk(Desk),
+}
+
 /// A call that can be run.
 struct Ready {
-    tool: Arc<dyn Tool>,
+    which: Which,
     name: &'static str,
     arguments: Value,
+}
+
+impl Ready {
+    fn is_parallel(&self) -> bool {
+        match &self.which {
+            Which::Tool(tool) => tool.is_read_only(),
+            Which::Desk(desk) => desk.is_parallel(),
+        }
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        match &self.which {
+            Which::Tool(tool) => tool.limit(&self.arguments),
+            Which::Desk(_) => None,
+        }
+    }
+
+    fn danger(&self) -> Option<Danger> {
+        match &self.which {
+            Which::Tool(tool) => tool.danger(&self.arguments),
+            Which::Desk(_) => None,
+        }
+    }
+
+    fn summary(&self) -> String {
+        match &self.which {
+            Which::Tool(tool) => tool.summary(&self.arguments),
+            Which::Desk(desk) => desk.summary(&self.arguments),
+        }
+    }
+
+    const fn delegates(&self) -> bool {
+        matches!(self.which, Which::Desk(Desk::Delegate))
+    }
 }
 
 impl Agent<'_> {
     /// Runs the calls and stores their results, in order.
     pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<(), Halt> {
-        let ready: Vec<Result<Ready, Output>> =
-            calls.iter().map(|call| self.turn.ready(call)).collect();
-        let is_harmless = |ready: &Result<Ready, Output>| {
-            ready.as_ref().map_or(true, |ready| ready.tool.is_read_only())
-        };
+        let ready: Vec<Result<Ready, Output>> = calls.iter().map(|call| self.ready(call)).collect();
+        let is_harmless =
+            |ready: &Result<Ready, Output>| ready.as_ref().map_or(true, Ready::is_parallel);
         if calls.len() > 1 && ready.iter().all(is_harmless) {
             return self.run_together(calls, ready).await;
         }
@@ -60,8 +103,12 @@ impl Agent<'_> {
     ) -> Result<(), Halt> {
         self.turn.fence.check()?;
         let names = calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", ");
-        let limits = ready.iter().flatten().map(|ready| ready.tool.limit(&ready.arguments));
-        self.tracker.tool(&calls[0].name, &names, limits.flatten().max());
+        if ready.iter().flatten().any(Ready::delegates) {
+            self.tracker.enter(State::Delegating, &names);
+        } else {
+            let limits = ready.iter().flatten().map(Ready::limit);
+            self.tracker.tool(&calls[0].name, &names, limits.flatten().max());
+        }
         let outputs = {
             let agent = &*self;
             let runs = ready.into_iter().map(|ready| async {
@@ -83,8 +130,8 @@ impl Agent<'_> {
             Ok(ready) => ready,
             Err(output) => return Ok(output),
         };
-        let summary = ready.tool.summary(&ready.arguments);
-        if let Some(danger) = ready.tool.danger(&ready.arguments) {
+        let summary = ready.summary();
+        if let Some(danger) = ready.danger() {
             match Box::pin(self.ask_approval(&summary, &danger)).await? {
                 Verdict::Approved => {}
                 Verdict::Refused(why) => return Ok(Output::new(CallStatus::Skipped, why)),
@@ -92,19 +139,55 @@ impl Agent<'_> {
             }
         }
         self.turn.fence.check()?;
-        let limit = ready.tool.limit(&ready.arguments);
-        self.tracker.tool(ready.name, &summary, limit);
+        if ready.delegates() {
+            self.tracker.enter(State::Delegating, &summary);
+        } else {
+            self.tracker.tool(ready.name, &summary, ready.limit());
+        }
         let output = self.execute(ready).await;
         self.tracker.touch();
         Ok(output)
     }
 
+    /// Finds the tool and reads the arguments; the error is for the model.
+    fn ready(&self, call: &ToolCall) -> Result<Ready, Output> {
+        let Some((name, which)) = self.which(&call.name) else {
+            let names = self.specs.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+            let why = format!("there is no tool {:?}; there are {names}", call.name);
+            return Err(Output::failed(why));
+        };
+        let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+        match serde_json::from_str(text) {
+            Ok(arguments) => Ok(Ready { which, name, arguments }),
+            Err(error) => Err(Output::failed(format_args!("the arguments are not JSON: {error}"))),
+        }
+    }
+
+    fn which(&self, name: &str) -> Option<(&'static str, Which)> {
+        let deepest = self.turn.shared.node.settings.agent.delegate_depth;
+        let is_meant = |desk: &Desk| desk.name() == name && desk.is_for(self.depth, deepest);
+        let desk = Desk::ALL.into_iter().find(is_meant);
+        let tool =
+            || self.turn.shared.tools.find(name).map(|(name, tool)| (name, Which::Tool(tool)));
+        desk.map(|desk| (desk.name(), Which::Desk(desk))).or_else(tool)
+    }
+
+    /// What its calls run under.
+    pub(super) fn effort(&self) -> Effort {
+        let session = self.turn.order.of.sid;
+        Effort { cut: self.cut.clone(), tracker: self.tracker.clone(), session }
+    }
+
     async fn execute(&self, ready: Ready) -> Output {
-        let Ready { tool, name, arguments } = ready;
+        let Ready { which, name, arguments } = ready;
         let span = tracing::info_span!("tool", name);
-        let effort = Effort { cut: self.cut.clone(), tracker: self.tracker.clone() };
+        let effort = self.effort();
         let started = Instant::now();
-        let run = AssertUnwindSafe(tool.run(&arguments, &effort)).catch_unwind();
+        let run = match &which {
+            Which::Tool(tool) => tool.run(&arguments, &effort),
+            Which::Desk(desk) => self.at_desk(*desk, &arguments),
+        };
+        let run = AssertUnwindSafe(run).catch_unwind();
         let output = run.instrument(span).await.unwrap_or_else(|_| {
             tracing::error!(tool = name, "a tool panicked");
             Output::failed("the tool broke down; whether it did anything is not known")
@@ -121,23 +204,6 @@ impl Agent<'_> {
         }
         self.log.append(Body::Result { call: call.id, output: text, status }).await?;
         Ok(())
-    }
-}
-
-impl Turn {
-    /// Finds the tool and reads the arguments; the error is for the model.
-    fn ready(&self, call: &ToolCall) -> Result<Ready, Output> {
-        let tools = &self.shared.tools;
-        let Some((name, tool)) = tools.find(&call.name) else {
-            let names = tools.names().join(", ");
-            let why = format!("there is no tool {:?}; there are {names}", call.name);
-            return Err(Output::failed(why));
-        };
-        let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-        match serde_json::from_str(text) {
-            Ok(arguments) => Ok(Ready { tool, name, arguments }),
-            Err(error) => Err(Output::failed(format_args!("the arguments are not JSON: {error}"))),
-        }
     }
 }
 

@@ -74,7 +74,7 @@ async fn retry(turn: &Turn) -> Done {
     let (last, entries) = log.into_parts();
     let kept = Some(seat.clone().keep(last, entries));
     match prepare::answering(turn, seat, kept, &events, &inputs).await? {
-        Ok(agent) => agent.to_the_end().await,
+        Ok(agent) => agent.finish().await,
         Err(ending) => Ok((ending, Summary::default())),
     }
 }

@@ -4,7 +4,9 @@ mod agent;
 mod approval;
 mod budget;
 mod calls;
+mod command;
 mod compress;
+mod desk;
 mod model_call;
 mod prepare;
 mod prompt;
@@ -18,16 +20,17 @@ mod tests;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use futures_util::FutureExt;
 use proto::id::Partition;
-use proto::turn::{News, Outcome, TurnKind, TurnOrder, Usage};
+use proto::turn::{News, Outcome, StopReason, TurnKind, TurnOrder, Usage};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::agent::Agent;
 pub(crate) use self::budget::Budget;
+pub(crate) use self::desk::Desk;
 pub(crate) use self::wishes::{Stop, Wishes};
 use crate::activity::Tracker;
 use crate::fence::{Fence, Lost};
@@ -65,12 +68,27 @@ pub(crate) struct Turn {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     asks: AtomicU32,
+    children: AtomicU32,
+    /// What sub-agents have used.
+    input: AtomicU64,
+    output: AtomicU64,
 }
 
 impl Counts {
     /// The number of the next question to a person.
     fn ask(&self) -> u32 {
         self.asks.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The number of the next sub-agent.
+    fn child(&self) -> u32 {
+        self.children.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A sub-agent has used this.
+    fn spent(&self, usage: Usage) {
+        self.input.fetch_add(usage.input, Ordering::Relaxed);
+        self.output.fetch_add(usage.output, Ordering::Relaxed);
     }
 }
 
@@ -153,19 +171,25 @@ impl Turn {
             return Ok((Ending::Stopped(stop), Summary::default()));
         }
         if self.order.kind == TurnKind::Reset {
+            self.end_background();
             prepare::begin_afresh(self).await?;
             let result = Summary { reply: FRESH.into(), ..Summary::default() };
             return Ok((Ending::Completed, result));
         }
-        let mut agent = match prepare::agent(self).await? {
-            Ok(agent) => agent,
-            Err(ending) => return Ok((ending, Summary::default())),
-        };
-        let ending = agent.run().await?;
-        Ok((ending, agent.put_away()))
+        if self.order.kind == TurnKind::Command {
+            return Box::pin(command::run(self)).await;
+        }
+        match prepare::agent(self).await? {
+            Ok(agent) => agent.finish().await,
+            Err(ending) => Ok((ending, Summary::default())),
+        }
     }
 
     async fn conclude(&self, ending: Ending, result: Summary) -> Result<Ended, Lost> {
+        if matches!(ending, Ending::Stopped(Stop::Interrupt(StopReason::Stop | StopReason::Reset)))
+        {
+            self.end_background();
+        }
         let Summary { mut reply, steered, usage } = result;
         let (outcome, ended) = match ending {
             Ending::Completed => (Outcome::Completed, Ended::Completed),
@@ -189,6 +213,13 @@ impl Turn {
         Ok(ended)
     }
 
+    /// Ends what the session runs in the background, if that is what the operator wants.
+    fn end_background(&self) {
+        if self.shared.node.settings.worker.stop_ends_background {
+            self.shared.background.stop_all(self.order.of.sid);
+        }
+    }
+
     /// Whether the turn should end, and why.
     fn stopped(&self) -> Option<Stop> {
         self.wishes.borrow().stopped()
@@ -201,10 +232,19 @@ impl Turn {
 }
 
 impl Agent<'_> {
+    /// Runs the loop, and leaves the conversation as it should be found.
+    async fn finish(mut self) -> Result<(Ending, Summary), Halt> {
+        let ending = self.run().await?;
+        self.leave_no_trace(&ending).await?;
+        Ok((ending, self.put_away()))
+    }
+
     /// Keeps the conversation for the session's next turn, and returns what the report says.
     fn put_away(self) -> Summary {
         let sid = self.turn.order.of.sid;
-        let Self { turn, log, seat, spoken, steered, usage, .. } = self;
+        let Self { turn, log, seat, spoken, steered, mut usage, .. } = self;
+        usage.input += turn.counts.input.load(Ordering::Relaxed);
+        usage.output += turn.counts.output.load(Ordering::Relaxed);
         let (last, entries) = log.into_parts();
         if let Some(seat) = seat
             && turn.fence.check().is_ok()

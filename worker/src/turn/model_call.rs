@@ -140,7 +140,7 @@ impl Agent<'_> {
         let request = Request {
             messages,
             images: self.album.of(&attached),
-            tools: turn.shared.tools.specs(),
+            tools: &self.specs,
             calls,
             max_tokens: turn.shared.node.settings.model.max_tokens,
         };

@@ -16,6 +16,7 @@ use proto::transcript::{Body, Entry, Profile};
 
 use super::agent::Agent;
 use super::compress::Room;
+use super::desk::known_of;
 use super::sight::Album;
 use super::spoken::{Spoken, Stage};
 use super::{Ending, Halt, Turn, prompt};
@@ -48,8 +49,13 @@ enum Since {
 }
 
 impl Seat {
+    /// The session's profile.
+    pub(super) const fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
     /// The session as it is left for the next turn.
-    pub(super) const fn keep(self, last: u64, entries: Vec<Arc<Entry>>) -> Kept {
+    pub(super) fn keep(self, last: u64, entries: Vec<Arc<Entry>>) -> Kept {
         Kept { profile: self.profile, revision: self.revision, last, entries }
     }
 }
@@ -58,17 +64,34 @@ impl Seat {
 pub(super) async fn begin_afresh(turn: &Turn) -> Result<(), Halt> {
     let sid = turn.order.of.sid;
     turn.shared.shelf.take(sid);
-    let seat = take_seat(turn, None, Conversation::Fresh).await?;
+    let seat = take_seat(turn, None, &Wanted::Fresh).await?;
     turn.shared.shelf.put(sid, seat.keep(0, Vec::new()));
     Ok(())
 }
 
 /// Prepares the agent loop; or says how the turn ends without one.
 pub(super) async fn agent(turn: &Turn) -> Result<Result<Agent<'_>, Ending>, Halt> {
+    let wanted = if turn.order.fresh { Wanted::Fresh } else { Wanted::Current };
     let kept = turn.shared.shelf.take(turn.order.of.sid);
-    let known = kept.as_ref().map(|kept| (kept.profile.clone(), kept.revision));
     let (seat, events) =
-        tokio::try_join!(take_seat(turn, known, Conversation::Current), inputs(turn))?;
+        tokio::try_join!(seat(turn, kept.as_ref(), &wanted), messages(turn, &turn.order.inputs))?;
+    answering(turn, seat, kept, &events, &turn.order.inputs).await
+}
+
+/// Takes the session's profile for this turn. What this worker has kept of the session saves a look.
+pub(super) async fn seat(turn: &Turn, kept: Option<&Kept>, wanted: &Wanted) -> Result<Seat, Halt> {
+    let known = kept.map(|kept| (kept.profile.clone(), kept.revision));
+    take_seat(turn, known, wanted).await
+}
+
+/// Prepares the agent loop for some inputs: usually the turn's own.
+pub(super) async fn answering<'a>(
+    turn: &'a Turn,
+    seat: Seat,
+    kept: Option<Kept>,
+    events: &[MessageEvent],
+    inputs: &[Seq],
+) -> Result<Result<Agent<'a>, Ending>, Halt> {
     let Some(first) = events.first() else {
         return Ok(Err(Ending::Failed(NOT_STORED.into())));
     };
@@ -78,26 +101,31 @@ pub(super) async fn agent(turn: &Turn) -> Result<Result<Agent<'_>, Ending>, Halt
         address: turn.order.address.clone(),
         reply_to: first.id.clone(),
     };
-    let begin = Beginning {
+    let mut begin = Beginning {
         system: turn.shared.node.settings.agent.system_prompt.clone()
-            + &prompt::instructions(&events),
-        history: prompt::history(&events),
-        media: prompt::pictures(&events),
-        user: prompt::joined(&turn.order.inputs, &events),
+            + &prompt::instructions(events),
+        history: prompt::history(events),
+        media: prompt::pictures(events),
+        user: prompt::joined(inputs, events),
     };
     turn.tracker.touch();
     let mut log = conversation(turn, &seat, kept).await?;
+    if log.entries().is_empty() {
+        begin.system += &known_of(turn, first).await?;
+    }
     open(&mut log, turn, &begin).await?;
     turn.tracker.touch();
     Ok(Ok(resumed(turn, seat, stage, log, &begin.user)))
 }
 
-/// The agent, with what earlier attempts have done of the turn.
-fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) -> Agent<'a> {
-    let mut agent = Agent {
+/// An agent that has done nothing yet.
+pub(super) fn bare(turn: &Turn, seat: Seat, log: Log) -> Agent<'_> {
+    let model = turn.shared.model_named(seat.profile.model.as_deref());
+    Agent {
         turn,
         seat: Some(seat),
-        stage: Some(stage),
+        stage: None,
+        specs: turn.shared.specs(0),
         depth: 0,
         limit: turn.shared.node.settings.agent.max_iterations,
         cut: turn.cut.clone(),
@@ -107,11 +135,16 @@ fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) 
         taken: Vec::new(),
         usage: proto::turn::Usage::default(),
         iteration: 0,
-        model: Arc::clone(&turn.shared.model),
+        model,
         album: Album::default(),
         room: Room::default(),
         log,
-    };
+    }
+}
+
+/// The agent, with what earlier attempts have done of the turn.
+fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) -> Agent<'a> {
+    let mut agent = Agent { stage: Some(stage), ..bare(turn, seat, log) };
     for entry in own_part(agent.log.entries(), turn.order.of, user) {
         match &entry.body {
             Body::User { inputs, .. } => agent.taken.extend(inputs),
@@ -124,7 +157,8 @@ fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) 
             | Body::Result { .. }
             | Body::Resumed
             | Body::Attached { .. }
-            | Body::Compressed { .. } => {}
+            | Body::Compressed { .. }
+            | Body::Withdrawn { .. } => {}
         }
     }
     turn.budget.spend(agent.iteration);
@@ -144,7 +178,11 @@ async fn open(log: &mut Log, turn: &Turn, begin: &Beginning) -> Result<(), Halt>
 }
 
 /// The conversation, from memory if it is there, else from the stream.
-async fn conversation(turn: &Turn, seat: &Seat, kept: Option<Kept>) -> Result<Log, Lost> {
+pub(super) async fn conversation(
+    turn: &Turn,
+    seat: &Seat,
+    kept: Option<Kept>,
+) -> Result<Log, Lost> {
     let Turn { shared, fence, order, .. } = turn;
     let who = (order.of, shared.node.id);
     let id = seat.profile.conversation;
@@ -165,9 +203,9 @@ async fn conversation(turn: &Turn, seat: &Seat, kept: Option<Kept>) -> Result<Lo
     Ok(log)
 }
 
-/// The messages that the turn answers. What is gone or unreadable is left out.
-async fn inputs(turn: &Turn) -> Result<Vec<MessageEvent>, Halt> {
-    let found = try_join_all(turn.order.inputs.iter().map(|seq| turn.input(*seq))).await?;
+/// Messages of the log. What is gone or unreadable is left out.
+pub(super) async fn messages(turn: &Turn, seqs: &[Seq]) -> Result<Vec<MessageEvent>, Halt> {
+    let found = try_join_all(seqs.iter().map(|seq| turn.input(*seq))).await?;
     Ok(found.into_iter().flatten().collect())
 }
 
@@ -181,7 +219,8 @@ impl Turn {
             return Ok(None);
         };
         match codec::decode(&stored.payload) {
-            Ok(found) => Ok(if let Inbox::Message(event) = found { Some(*event) } else { None }),
+            Ok(Inbox::Message(event) | Inbox::Edit(event)) => Ok(Some(*event)),
+            Ok(Inbox::Report(_) | Inbox::Hangup { .. } | Inbox::Withdrawal { .. }) => Ok(None),
             Err(error) => {
                 self.shared.metrics.poison.inc();
                 tracing::error!(%error, %seq, "an input cannot be read");
@@ -191,11 +230,17 @@ impl Turn {
     }
 }
 
-/// Which conversation a turn wants.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Conversation {
+/// What a turn wants of the session's profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The current conversation.
     Current,
+    /// A fresh one; the current one is set aside.
     Fresh,
+    /// The one that was set aside; the current one takes its place.
+    Previous,
+    /// The current one, and from now on this model; none is the worker's own.
+    Model(Option<String>),
 }
 
 /// A profile as it was found: none if there is none that can be read. The revision is that of whatever stands there.
@@ -205,7 +250,7 @@ type Found = (Option<Profile>, u64);
 async fn take_seat(
     turn: &Turn,
     known: Option<(Profile, u64)>,
-    wanted: Conversation,
+    wanted: &Wanted,
 ) -> Result<Seat, Halt> {
     let bus = &turn.shared.node.bus;
     let key = subject::bucket_subject(SESSIONS, &turn.order.of.sid.to_string());
@@ -244,14 +289,34 @@ async fn take_seat(
     }
 }
 
-/// The profile with this attempt in it.
-fn next_profile(turn: &Turn, current: Option<&Profile>, wanted: Conversation) -> Profile {
+/// The profile with this attempt in it. What an earlier attempt of the turn has changed is not changed again.
+fn next_profile(turn: &Turn, current: Option<&Profile>, wanted: &Wanted) -> Profile {
     let of = turn.order.of;
-    let conversation = match (current, wanted) {
-        (Some(current), Conversation::Current) => current.conversation,
-        (None, Conversation::Current) | (_, Conversation::Fresh) => ConversationId::from(of.turn),
+    let own = ConversationId::from(of.turn);
+    let model = if let Wanted::Model(model) = wanted { model.clone() } else { None };
+    let Some(current) = current else {
+        return Profile {
+            conversation: own,
+            turn: of.turn,
+            attempt: of.attempt,
+            previous: None,
+            model,
+        };
     };
-    Profile { conversation, turn: of.turn, attempt: of.attempt }
+    let same = Profile { turn: of.turn, attempt: of.attempt, ..current.clone() };
+    if current.turn == of.turn {
+        return same;
+    }
+    match (wanted, current.previous) {
+        (Wanted::Fresh, _) => {
+            Profile { conversation: own, previous: Some(current.conversation), ..same }
+        }
+        (Wanted::Previous, Some(previous)) => {
+            Profile { conversation: previous, previous: Some(current.conversation), ..same }
+        }
+        (Wanted::Model(_), _) => Profile { model, ..same },
+        (Wanted::Current | Wanted::Previous, _) => same,
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

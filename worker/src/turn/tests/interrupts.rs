@@ -154,7 +154,8 @@ fn check(bodies: &[Body], at: usize) {
             Body::System { .. }
             | Body::Resumed
             | Body::Attached { .. }
-            | Body::Compressed { .. } => {}
+            | Body::Compressed { .. }
+            | Body::Withdrawn { .. } => {}
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Turns as a whole, on a real broker and against a strict provider.
 
+mod children;
 mod compression;
+mod desk;
 mod events;
 mod interrupts;
 mod models_fail;

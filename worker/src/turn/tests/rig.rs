@@ -132,7 +132,7 @@ impl Asked<'_> {
         });
         let order: TurnOrder = serde_json::from_value(order).unwrap();
         let max = shared.node.settings.agent.max_iterations;
-        let (tracker, gauge) = Tracker::new(max);
+        let (tracker, gauge) = Tracker::new(max, Arc::default());
         let wishes = watch::Sender::new(Wishes::default());
         let (cut, fence) = (CancellationToken::new(), lasting());
         let hands =

@@ -22,6 +22,8 @@ pub(super) enum Manner {
     Panics,
     /// Says much.
     Talks,
+    /// Never ends by itself.
+    Hangs,
 }
 
 pub(super) struct Probe {
@@ -53,6 +55,9 @@ impl Tool for Probe {
             .until_cut(async {
                 self.events.happen("tool begins");
                 assert!(self.manner != Manner::Panics, "as the test wants it");
+                if self.manner == Manner::Hangs {
+                    std::future::pending::<()>().await;
+                }
                 // A stop at an event is seen at the next await, as with a real tool.
                 tokio::task::yield_now().await;
                 self.events.happen("tool works");
