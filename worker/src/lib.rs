@@ -42,12 +42,14 @@ pub async fn run(node: Node) -> anyhow::Result<()> {
 /// When the settings are wrong or the worker cannot start.
 pub async fn run_with(node: Node, model: Arc<dyn Model>) -> anyhow::Result<()> {
     let slot = Some(node.settings.worker.slot.clone()).filter(|slot| !slot.is_empty());
-    let member = Member { role: Role::Worker, id: node.id, slot };
+    let member = Member { role: Role::Worker, id: node.id, slot, turns: 0 };
     // The worker counts as alive until its turns are given back: withdrawing earlier would have them taken away.
     let done = CancellationToken::new();
     let bus = node.bus.clone();
     let shared = Arc::new(Shared::new(node, model)?);
-    let announcing = tokio::spawn(node::members::announce(bus, member, done.clone()));
+    let running = shared.metrics.running.clone();
+    let turns = move || u32::try_from(running.get()).unwrap_or_default();
+    let announcing = tokio::spawn(node::members::announce_with(bus, member, done.clone(), turns));
     let outcome = Runner::new(shared).run().await;
     done.cancel();
     announcing.await?;
