@@ -27,9 +27,7 @@ impl Step<'_> {
             | Phase::Running { .. }
             | Phase::Stopping { .. } => {}
         }
-        if let Some(last) =
-            self.lease().queue.iter_mut().rev().find(|queued| belongs(queued, &waiting))
-        {
+        if let Some(last) = place(&mut self.lease().queue, &waiting) {
             join(last, waiting);
             return Decided::Merged;
         }
@@ -55,6 +53,19 @@ pub(crate) fn window(policy: &Policy, burst: &Burst, first: Time, last: Time) ->
         Burst::Single | Burst::Photos | Burst::Album(_) => policy.album,
     };
     last.after(quiet).min(first.after(most))
+}
+
+/// What in the queue it joins: its album wherever that waits, anything else only if it follows directly on what its sender sent
+/// last, since nobody's words are to change their order.
+fn place<'a>(queue: &'a mut [Waiting], next: &Waiting) -> Option<&'a mut Waiting> {
+    let sender = &next.origin.user.id;
+    let mut theirs = queue.iter_mut().rev().filter(|queued| queued.origin.user.id == *sender);
+    match next.burst {
+        Burst::Album(_) => theirs.find(|queued| belongs(queued, next)),
+        Burst::Single | Burst::Photos | Burst::Collected => {
+            theirs.next().filter(|queued| belongs(queued, next))
+        }
+    }
 }
 
 /// Whether a message belongs to one before it: of the same kind and the same sender. What stands alone never does.

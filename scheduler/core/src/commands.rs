@@ -18,7 +18,7 @@ impl Step<'_> {
             Phase::Collecting { .. } | Phase::Starting { .. } => {
                 self.withdraw(Fate::Cleared);
                 self.session.lease.phase = Phase::Idle;
-                wording::stopped(dropped, false)
+                wording::stopped(dropped, self.session.lease.suspended)
             }
             Phase::Running { .. } | Phase::Stopping { .. } => {
                 self.stop_turn(StopReason::Stop);
@@ -68,6 +68,8 @@ impl Step<'_> {
         }
         if let Some(turn) = self.session.lease.phase.turn().cloned() {
             self.forget_order();
+            // The conversation that it was to leave behind is still to be left behind.
+            self.session.lease.suspended |= turn.fresh;
             self.close_turn(&turn);
             self.ended(&turn, End::Withdrawn, fate);
         }

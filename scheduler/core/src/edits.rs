@@ -1,19 +1,29 @@
 //! Messages that are changed or taken back by the people who wrote them.
 
+use proto::command::{self, Parsed};
 use proto::event::MessageEvent;
 use proto::id::Seq;
-use proto::lease::{Lease, Phase, Waiting};
-use proto::receipt::{Decided, Fact, Fate};
-use proto::turn::StopReason;
+use proto::lease::{Burst, Lease, Origin, Phase, Turn, Waiting};
+use proto::outbound::Kind;
+use proto::receipt::{Decided, Fact, Fate, Refusal};
+use proto::turn::{StopReason, TurnKind};
 
 use crate::messages::waiting;
 use crate::policy::Edits;
 use crate::session::Step;
+use crate::wording;
 
 impl Step<'_> {
     /// What waits is replaced in its place. What runs already goes on, hears of it, or is stopped, as the operator chose.
     pub(crate) fn edit(&mut self, seq: Seq, event: &MessageEvent) {
-        let decision = if self.replace(seq, &event.id) {
+        let decision = if !self.session.holds(&event.id) {
+            Decided::TooLate
+        } else if !is_for_agent(event) {
+            // A command is never words for a model, also not by way of an edit.
+            let (waiting, text) = (waiting(seq, event), wording::command_in_command(&event.text));
+            self.say(seq, Kind::Notice, &waiting.origin, text);
+            Decided::Refused { reason: Refusal::NotNow }
+        } else if self.replace(seq, &event.id) {
             Decided::Edited
         } else if self.leads(&event.id) {
             self.edit_of_turn(waiting(seq, event))
@@ -25,6 +35,9 @@ impl Step<'_> {
 
     fn replace(&mut self, seq: Seq, message: &str) -> bool {
         for waiting in held(self.lease()) {
+            if waiting.kind != TurnKind::Chat {
+                continue;
+            }
             if waiting.origin.message == message {
                 waiting.edited = Some(seq);
                 return true;
@@ -39,25 +52,25 @@ impl Step<'_> {
 
     /// The running turn is about what was edited.
     fn edit_of_turn(&mut self, edit: Waiting) -> Decided {
+        let room = self.room_for_steer();
         let Phase::Running { turn, .. } = &mut self.session.lease.phase else {
             return Decided::TooLate;
         };
         match self.policy.edits {
-            Edits::Ignore => Decided::TooLate,
-            Edits::Steer if turn.steers.len() < self.policy.queue_limit => {
+            _ if turn.kind != TurnKind::Chat => Decided::TooLate,
+            Edits::Steer if room => {
                 let seq = edit.seq;
                 turn.steers.push(edit);
                 self.tell_of_steer(seq);
                 Decided::Steered
             }
-            Edits::Steer => Decided::TooLate,
-            Edits::Interrupt => match self.push(edit) {
-                Ok(()) => {
-                    self.stop_turn(StopReason::Message);
-                    Decided::Interrupted
-                }
-                Err(refused) => refused,
-            },
+            Edits::Ignore | Edits::Steer => Decided::TooLate,
+            Edits::Interrupt => {
+                // It keeps its place before everything that came after it.
+                self.lease().queue.insert(0, edit);
+                self.stop_turn(StopReason::Message);
+                Decided::Interrupted
+            }
         }
     }
 
@@ -82,20 +95,35 @@ impl Step<'_> {
             let taken = self.lease().queue.remove(at);
             self.close(taken.seq, &taken.origin);
             self.settled(message, Fate::Withdrawn);
+            if let Some(rest) = without_lead(taken) {
+                self.lease().queue.insert(at, rest);
+            }
             return true;
         }
-        let leads_collecting = matches!(
-            &self.session.lease.phase,
-            Phase::Collecting { waiting } if waiting.origin.message == message
-        );
-        if leads_collecting
-            || (self.leads(message) && matches!(self.session.lease.phase, Phase::Starting { .. }))
-        {
-            self.withdraw(Fate::Withdrawn);
-            self.next(0);
-            return true;
+        match self.session.lease.phase.clone() {
+            Phase::Collecting { waiting } if waiting.origin.message == message => {
+                self.close(waiting.seq, &waiting.origin);
+                self.settled(message, Fate::Withdrawn);
+                match without_lead(waiting) {
+                    Some(rest) => self.session.lease.phase = Phase::Collecting { waiting: rest },
+                    None => self.next(0),
+                }
+                true
+            }
+            Phase::Starting { turn } if turn.origin.message == message => {
+                self.withdraw(Fate::Withdrawn);
+                match without_lead(as_waiting(turn)) {
+                    Some(rest) => self.start(rest, 0),
+                    None => self.next(0),
+                }
+                true
+            }
+            Phase::Idle
+            | Phase::Collecting { .. }
+            | Phase::Starting { .. }
+            | Phase::Running { .. }
+            | Phase::Stopping { .. } => self.leave_out(message),
         }
-        self.leave_out(message)
     }
 
     /// Takes a message out of what it belongs to.
@@ -127,4 +155,42 @@ fn held(lease: &mut Lease) -> impl Iterator<Item = &mut Waiting> {
         }
     };
     collecting.into_iter().chain(&mut lease.queue)
+}
+
+/// Whether the words are for the agent, and not a command that is carried out when it comes.
+fn is_for_agent(event: &MessageEvent) -> bool {
+    match event.parsed() {
+        Parsed::Text => true,
+        Parsed::Command(command) => {
+            command.spec.takes_prompt()
+                && !command.args.is_empty()
+                && matches!(command::parse(command.args), Parsed::Text)
+        }
+    }
+}
+
+/// What is left when its leading message is taken back: the one after it leads then.
+fn without_lead(waiting: Waiting) -> Option<Waiting> {
+    let mut more = waiting.more.into_iter();
+    let next = more.next()?;
+    Some(Waiting {
+        seq: next.seq,
+        edited: None,
+        more: more.collect(),
+        origin: Origin { message: next.message, ..waiting.origin },
+        ..waiting
+    })
+}
+
+/// What a turn that has not begun was made of.
+fn as_waiting(turn: Turn) -> Waiting {
+    Waiting {
+        seq: Seq::new(turn.id.get()),
+        edited: None,
+        more: turn.more,
+        burst: Burst::Single,
+        kind: turn.kind,
+        origin: turn.origin,
+        accepted_at_ms: turn.accepted_at_ms,
+    }
 }

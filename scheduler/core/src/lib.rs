@@ -21,6 +21,7 @@ mod check;
 mod choices;
 mod commands;
 mod edits;
+mod fates;
 mod input;
 mod liveness;
 mod messages;

@@ -76,15 +76,15 @@ impl Step<'_> {
         name: Conversation,
         command: &Command<'_>,
     ) -> Decided {
+        if name == Conversation::Resume && self.session.lease.suspended {
+            self.lease().suspended = false;
+            return self.answer(&waiting, wording::resumed());
+        }
         if !self.session.is_idle() {
             let text = wording::not_now(command.spec);
             self.say(waiting.seq, Kind::Notice, &waiting.origin, text);
             self.close(waiting.seq, &waiting.origin);
             return Decided::Refused { reason: Refusal::NotNow };
-        }
-        if name == Conversation::Resume && self.session.lease.suspended {
-            self.lease().suspended = false;
-            return self.answer(&waiting, wording::resumed());
         }
         self.start(Waiting { kind: TurnKind::Command, ..waiting }, 0);
         Decided::Started
@@ -111,13 +111,19 @@ impl Step<'_> {
             command::Message::Interrupt => BusyMode::Interrupt,
             command::Message::Queue => BusyMode::Queue,
         };
+        let waiting = Waiting { burst: burst_of(event), ..waiting };
+        let may_wait = mode == BusyMode::Queue || self.session.is_idle();
+        if waiting.burst != Burst::Single && may_wait {
+            // The command is the caption of pictures, and more of them may follow.
+            return self.burst(waiting);
+        }
         self.by_mode(waiting, event, mode, Told::Always)
     }
 
     /// An ordinary message. What the session has set goes before what its channel has set, and that before the default.
     fn text(&mut self, waiting: Waiting, event: &MessageEvent) -> Decided {
-        if let Some(album) = event.burst() {
-            let burst = album.map_or(Burst::Photos, |name| Burst::Album(name.to_owned()));
+        let burst = burst_of(event);
+        if burst != Burst::Single {
             return self.burst(Waiting { burst, ..waiting });
         }
         let mode = self.session.lease.choices.busy.or(event.mode).unwrap_or(self.policy.busy_mode);
@@ -126,13 +132,18 @@ impl Step<'_> {
 
     fn by_mode(
         &mut self,
-        waiting: Waiting,
+        mut waiting: Waiting,
         event: &MessageEvent,
         mode: BusyMode,
         told: Told,
     ) -> Decided {
         if mode == BusyMode::Collect {
-            return self.burst(Waiting { burst: Burst::Collected, ..waiting });
+            waiting.burst = Burst::Collected;
+            let turn = self.session.lease.phase.turn();
+            // Where a decision is open the person is told so, as for any words.
+            if turn.is_none_or(|turn| turn.asks.is_empty()) {
+                return self.burst(waiting);
+            }
         }
         let reason = match &self.session.lease.phase {
             Phase::Idle => {
@@ -190,11 +201,11 @@ impl Step<'_> {
 
     /// Passes a hint to the running turn; gives it back where too many are on their way.
     fn steer(&mut self, waiting: Waiting) -> Result<Decided, Box<Waiting>> {
-        let limit = self.policy.queue_limit;
+        let room = self.room_for_steer();
         let Phase::Running { turn, .. } = &mut self.session.lease.phase else {
             return Err(Box::new(waiting));
         };
-        if turn.steers.len() >= limit {
+        if !room {
             return Err(Box::new(waiting));
         }
         let (seq, origin) = (waiting.seq, waiting.origin.clone());
@@ -202,6 +213,13 @@ impl Step<'_> {
         self.tell_of_steer(seq);
         self.say(seq, Kind::Ack, &origin, wording::decided(Decided::Steered, 0));
         Ok(Decided::Steered)
+    }
+
+    /// Whether one more hint can be passed on: those that are not seen must fit into the queue.
+    pub(crate) fn room_for_steer(&self) -> bool {
+        let lease = &self.session.lease;
+        let steers = lease.phase.turn().map_or(0, |turn| turn.steers.len());
+        steers + lease.queue.len() < self.policy.queue_limit
     }
 
     /// Puts a message at the end of the queue and says so.
@@ -257,6 +275,13 @@ enum Told {
     Always,
     /// At most once in a while.
     Sometimes,
+}
+
+/// What makes others belong to a message.
+fn burst_of(event: &MessageEvent) -> Burst {
+    event.burst().map_or(Burst::Single, |album| {
+        album.map_or(Burst::Photos, |name| Burst::Album(name.to_owned()))
+    })
 }
 
 pub(crate) fn waiting(seq: Seq, event: &MessageEvent) -> Waiting {

@@ -80,6 +80,7 @@ impl Session {
             return false;
         }
         let before = (seen.is_none()).then(|| self.lease.clone());
+        let first = signals.len();
         let state = self.state();
         let mut step = Step { session: self, policy, now, signals };
         step.expire();
@@ -87,6 +88,7 @@ impl Session {
         if let Some(seq) = seen {
             self.lease.seen = seq;
         }
+        self.one_fate_each(signals, first);
         if self.state() != state {
             signals.push(Signal::Fact(self.state()));
         }

@@ -1,5 +1,6 @@
 //! A session with a clock of its own, and short ways to say what happens to it.
 #![allow(
+    unused_imports,
     dead_code,
     missing_docs,
     unreachable_pub,
@@ -8,12 +9,16 @@
     reason = "each test file uses a part of the kit"
 )]
 
+mod inputs;
+
+pub use self::inputs::media;
+
 use proto::activity::Activity;
 use proto::event::{Address, BusyMode, MessageEvent, User};
 use proto::id::{AskId, Attempt, Epoch, ProcessId, Seq, TurnId};
-use proto::lease::{Effect, Phase};
+use proto::lease::{Effect, Phase, Waiting};
 use proto::outbound::{Kind, Outbound};
-use proto::receipt::{Decided, Fact};
+use proto::receipt::{Decided, Fact, Fate};
 use proto::session::{ChatKind, SessionKey, SessionParts};
 use proto::turn::{
     BeatTurn, Claim, ClaimReply, Control, News, Outcome, TurnRef, TurnReport, Usage,
@@ -63,6 +68,8 @@ pub struct Story {
     pub last_seq: u64,
     pub effects: Vec<Effect>,
     pub signals: Vec<Signal>,
+    /// What became of each message, in the order in which it was said.
+    pub fates: Vec<(String, Fate)>,
 }
 
 impl Story {
@@ -73,7 +80,15 @@ impl Story {
     pub fn with(policy: Policy) -> Self {
         let now = Time::from_ms(1_000_000);
         let session = Session::new(key(), Epoch::new(1), now);
-        Self { session, policy, now, last_seq: 0, effects: Vec::new(), signals: Vec::new() }
+        Self {
+            session,
+            policy,
+            now,
+            last_seq: 0,
+            effects: Vec::new(),
+            signals: Vec::new(),
+            fates: Vec::new(),
+        }
     }
 
     pub fn input(&mut self, input: &Input) -> &mut Self {
@@ -82,10 +97,14 @@ impl Story {
         let _ = self.session.step(&self.policy, self.now, input, &mut self.signals);
         assert_eq!(self.session.check(&self.policy), Ok(()));
         self.effects = self.session.lease.effects.clone();
+        self.fates.extend(self.signals.iter().filter_map(|signal| match signal {
+            Signal::Fact(Fact::Settled { message, fate, .. }) => Some((message.clone(), *fate)),
+            _ => None,
+        }));
         self
     }
 
-    fn seq(&mut self) -> Seq {
+    pub fn seq(&mut self) -> Seq {
         self.last_seq += 1;
         Seq::new(self.last_seq)
     }
@@ -150,25 +169,27 @@ impl Story {
         self.input(&Input::Tick)
     }
 
-    /// `idle`, `starting 1.1`, `running 1.1`, `stopping 1.1`: the phase with turn and attempt, and the queue behind it.
+    /// `idle`, `starting 1.1`, `running 1.1`, `collecting 1`: the phase with turn and attempt, and the queue behind it. What
+    /// belongs together is joined: `running 1.1 + 2&3 4`.
     pub fn state(&self) -> String {
-        let name = match &self.session.lease.phase {
-            Phase::Idle => return "idle".into(),
-            Phase::Collecting { waiting } => {
-                let more: String =
-                    waiting.more.iter().map(|more| format!(" {}", more.seq.get())).collect();
-                return format!("collecting {}{more}", waiting.seq.get());
-            }
-            Phase::Starting { .. } => "starting",
-            Phase::Running { .. } => "running",
-            Phase::Stopping { .. } => "stopping",
+        let joined = |waiting: &Waiting| {
+            let more = waiting.more.iter().map(|more| format!("&{}", more.seq.get()));
+            format!("{}{}", waiting.seq.get(), more.collect::<String>())
         };
-        let turn = self.session.lease.phase.turn().unwrap();
-        let queue: Vec<_> =
-            self.session.lease.queue.iter().map(|waiting| waiting.seq.get().to_string()).collect();
-        let behind =
-            if queue.is_empty() { String::new() } else { format!(" + {}", queue.join(" ")) };
-        format!("{name} {}.{}{behind}", turn.id.get(), turn.attempt.get())
+        let phase = &self.session.lease.phase;
+        let of_turn = || {
+            let turn = phase.turn().unwrap();
+            format!("{}.{}", turn.id.get(), turn.attempt.get())
+        };
+        let now = match phase {
+            Phase::Idle => return "idle".into(),
+            Phase::Collecting { waiting } => format!("collecting {}", joined(waiting)),
+            Phase::Starting { .. } => format!("starting {}", of_turn()),
+            Phase::Running { .. } => format!("running {}", of_turn()),
+            Phase::Stopping { .. } => format!("stopping {}", of_turn()),
+        };
+        let queue: Vec<_> = self.session.lease.queue.iter().map(joined).collect();
+        if queue.is_empty() { now } else { format!("{now} + {}", queue.join(" ")) }
     }
 
     #[track_caller]

@@ -1,0 +1,147 @@
+//! Stories of asks: decided by id, by the right person, once.
+
+use crate::kit::{Story, W1, W2, ask};
+use proto::event::BusyMode;
+use proto::receipt::{Decided, QueueReason, Refusal};
+use proto::turn::{Control, Decision, News};
+
+#[test]
+fn an_ask_is_decided_once_by_id_and_never_interrupts() {
+    let mut story = Story::new();
+    story.says("/approve").sends(&["Nothing waits for a decision."]);
+    story.says("a").claims(W1, 2, 1).asks(W1, 2, 1, 1).asks(W1, 2, 1, 2).sends(&["rm -rf?"]);
+    story.says("wait, what?").is("running 2.1 + 5").sends_like("A decision is open");
+    story.says("/approve 2-1-2").is("running 2.1 + 5");
+    let answer =
+        Control::Answer { of: story.of(2, 1), ask: ask(2, 1, 2), decision: Decision::Approved };
+    assert_eq!(story.told(), [answer]);
+    story.says("/approve 2-1-2").sends_like("no longer open");
+    story.says("/deny not that").sends(&["Denied."]);
+    let reason = Some("not that".into());
+    let answer = Control::Answer {
+        of: story.of(2, 1),
+        ask: ask(2, 1, 1),
+        decision: Decision::Denied { reason },
+    };
+    assert_eq!(story.told(), [answer]);
+    story.says("/approve").sends(&["Nothing waits for a decision."]);
+}
+
+#[test]
+fn a_new_attempt_closes_the_asks_of_the_one_before() {
+    let mut story = Story::new();
+    story.says("a").claims(W1, 1, 1).asks(W1, 1, 1, 1).after(15_000).claims(W2, 1, 2);
+    story
+        .says("/approve")
+        .sends_like("Nothing waits")
+        .says("/approve 1-1-1")
+        .sends_like("no longer open");
+    story.asks(W2, 1, 2, 1).says("/approve 1-1-1").sends_like("no longer open");
+}
+
+fn asking(count: u32) -> Story {
+    let mut story = Story::new();
+    story.says("a").claims(W1, 1, 1);
+    for number in 1..=count {
+        story.asks(W1, 1, 1, number);
+    }
+    story
+}
+
+fn answers(story: &Story) -> Vec<u32> {
+    let of = |control: Control| match control {
+        Control::Answer { ask, .. } => ask.number,
+        Control::Interrupt { .. } | Control::Abandon { .. } | Control::Steer { .. } => {
+            panic!("only answers: {control:?}")
+        }
+    };
+    story.told().into_iter().map(of).collect()
+}
+
+#[test]
+fn all_open_asks_are_decided_at_once_if_that_is_said() {
+    let mut story = asking(3);
+    story.says("/approve all").sends(&["Approved, all 3."]).is("running 1.1");
+    assert_eq!(answers(&story), [1, 2, 3]);
+    let mut story = asking(2);
+    story.says("/deny all too risky").sends(&["Denied, all 2."]);
+    assert_eq!(answers(&story), [1, 2]);
+}
+
+#[test]
+fn only_the_person_whose_turn_it_is_decides() {
+    let mut story = asking(1);
+    story.says_as("someone", "/approve").sends_like("Only the person").says_as("someone", "/deny");
+    story.sends_like("Only the person").is("running 1.1");
+    assert_eq!(story.told(), []);
+    story.says("/approve").sends(&["Approved."]);
+}
+
+#[test]
+fn a_late_doubled_or_mistyped_decision_changes_nothing() {
+    let mut story = asking(2);
+    story.says("/approve 1-1-1").says("/deny 1-1-1").sends_like("no longer open");
+    story.says("/approve yes").sends_like("is not the id of a question");
+    story.reports(W1, 1, 1, News::AskClosed { ask: ask(1, 1, 2) });
+    story.says("/approve 1-1-2").sends_like("no longer open");
+    story.says("/approve").sends(&["Nothing waits for a decision."]);
+    assert_eq!(story.told(), []);
+}
+
+#[test]
+fn a_decision_that_comes_while_the_turn_stops_or_starts_decides_nothing() {
+    let mut story = asking(1);
+    story.says("/stop").says("/approve").sends(&["Nothing waits for a decision."]);
+    assert_eq!(story.told(), []);
+    let mut story = asking(1);
+    story.after(15_000).is("starting 1.2").says("/approve").sends_like("Nothing waits");
+}
+
+#[test]
+fn an_answer_is_repeated_until_the_worker_says_that_it_has_it() {
+    let mut story = asking(1);
+    story.says("/approve").beats(W1, 1, 1, Default::default());
+    assert!(format!("{:?}", story.signals).contains("Answer"));
+    story.reports(W1, 1, 1, News::AskClosed { ask: ask(1, 1, 1) });
+    story.beats(W1, 1, 1, Default::default());
+    assert!(!format!("{:?}", story.signals).contains("Answer"));
+}
+
+#[test]
+fn yolo_approves_whatever_is_asked_until_it_is_taken_back() {
+    let mut story = Story::new();
+    story.says("/yolo on").sends_like("approved without asking you");
+    story.says("a").claims(W1, 2, 1).asks(W1, 2, 1, 1).sends(&[]);
+    let approved =
+        Control::Answer { of: story.of(2, 1), ask: ask(2, 1, 1), decision: Decision::Approved };
+    assert_eq!(story.told(), [approved]);
+    story.says("/yolo off").asks(W1, 2, 1, 2).sends(&["rm -rf?"]).says("/yolo");
+    story.sends_like("approved without asking you");
+}
+
+#[test]
+fn words_decide_nothing_in_every_mode_and_are_kept_by_it() {
+    for mode in BusyMode::ALL {
+        let mut story = asking(1);
+        let (state, decision) = if mode == BusyMode::Reject {
+            ("running 1.1", Decided::Refused { reason: Refusal::Busy })
+        } else {
+            ("running 1.1 + 3", Decided::Queued { reason: QueueReason::Asking })
+        };
+        story.says_in(mode, "yes").is(state).was(decision);
+        assert_eq!(story.told(), []);
+        assert_eq!(story.turn().asks, [ask(1, 1, 1)]);
+    }
+}
+
+#[test]
+fn a_decision_that_says_its_reason_passes_it_on_cut_to_a_sensible_length() {
+    let mut story = asking(1);
+    story.says(&format!("/deny {}", "long ".repeat(200)));
+    let [Control::Answer { decision: Decision::Denied { reason: Some(reason) }, .. }] =
+        &story.told()[..]
+    else {
+        panic!("{:?}", story.told())
+    };
+    assert_eq!(reason.chars().count(), 280);
+}

@@ -1,0 +1,14 @@
+//! Stories: what happens to a session, and what follows.
+
+#[path = "../kit/mod.rs"]
+mod kit;
+
+mod asks;
+mod bursts;
+mod commands;
+mod edits;
+mod liveness;
+mod modes;
+mod session;
+mod steers;
+mod turns;
