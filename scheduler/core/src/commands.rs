@@ -71,6 +71,8 @@ impl Step<'_> {
             // The conversation that it was to leave behind is still to be left behind.
             self.session.lease.suspended |= turn.fresh;
             self.close_turn(&turn);
+            // An earlier attempt may have left hints behind.
+            self.put_first(turn.steers.clone(), fate == Fate::Cleared);
             self.ended(&turn, End::Withdrawn, fate);
         }
     }

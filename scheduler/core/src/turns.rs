@@ -195,7 +195,7 @@ impl Step<'_> {
     }
 
     /// A hint that the model has not seen is not lost: it leads the next turn, unless everything was to stop.
-    fn put_first(&mut self, unseen: Vec<Waiting>, silent: bool) {
+    pub(crate) fn put_first(&mut self, unseen: Vec<Waiting>, silent: bool) {
         if silent {
             for steer in &unseen {
                 self.settled(&steer.origin.message, Fate::Cleared);

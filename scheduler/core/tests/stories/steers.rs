@@ -68,3 +68,12 @@ fn an_empty_hint_is_answered_with_its_usage() {
     let mut story = Story::new();
     story.says("a").claims(W1, 1, 1).says("/steer   ").sends_like("Usage: /steer <hint>");
 }
+
+#[test]
+fn hints_of_an_earlier_attempt_are_next_or_cleared_when_the_turn_is_withdrawn() {
+    let mut story = Story::new();
+    story.says("a").claims(W1, 1, 1).says("/steer b").after(15_000).is("starting 1.2");
+    let mut stopped = story.clone();
+    story.withdraws(1).is("starting 2.1").settles(1, Fate::Withdrawn).is_open(2);
+    stopped.says("/stop").is("idle").settles(1, Fate::Cleared).settles(2, Fate::Cleared);
+}

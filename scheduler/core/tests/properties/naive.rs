@@ -1,23 +1,12 @@
-//! Properties: whatever happens in whatever order, the core agrees with a naive model of the rules, each message is in exactly
-//! one place, and applying the log again changes nothing.
+//! The rules as a person would tell them, for plain messages, `/stop` and `/new`: the core must agree with them.
 
-#![allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "the naive model names only what changes something"
-)]
-
-mod kit;
-
-use std::collections::BTreeSet;
-
-use kit::{Story, W1, W2};
 use proptest::prelude::*;
 use proto::event::BusyMode;
 use proto::id::{Epoch, Seq};
-use proto::lease::{Effect, Phase};
-use proto::outbound::Kind;
 use proto::turn::{News, Outcome};
 use scheduler_core::{Input, Policy};
+
+use crate::kit::{Story, W1, W2, event};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -167,7 +156,7 @@ fn perform(story: &mut Story, op: &Op) {
         Op::Adopt => story.input(&Input::Adopt(Epoch::new(story.session.lease.epoch.get() + 1))),
         Op::Repeat => {
             let seq = Seq::new(story.last_seq.max(1));
-            let event = Box::new(kit::event(seq.get(), "text"));
+            let event = Box::new(event(seq.get(), "text"));
             if story.last_seq == 0 { story } else { story.input(&Input::Message { seq, event }) }
         }
     };
@@ -189,52 +178,5 @@ proptest! {
             naive.apply(op, story.last_seq);
             prop_assert_eq!(story.state(), naive.state(), "after {:?} of {:?}", op, ops);
         }
-    }
-
-    #[test]
-    fn every_message_is_in_exactly_one_place(ops in prop::collection::vec(op(), 1..60)) {
-        let mut story = Story::with(policy());
-        let mut open = BTreeSet::new();
-        for op in &ops {
-            let before = story.last_seq;
-            perform(&mut story, op);
-            if matches!(op, Op::Text(_) | Op::Queue | Op::New) && story.last_seq > before {
-                open.insert(format!("m{}", story.last_seq));
-            }
-            for effect in &story.effects {
-                let ended = match effect {
-                    Effect::Reply { outbound, .. } => Some(outbound),
-                    Effect::Send { outbound } if outbound.kind == Kind::Closed => Some(outbound),
-                    Effect::Send { .. } | Effect::Order | Effect::Spawn { .. } | Effect::Roster { .. } => None,
-                };
-                if let Some(outbound) = ended {
-                    // A turn that was stopped is closed at once; its worker's later word is silent.
-                    let _ = open.remove(outbound.reply_to.as_deref().unwrap_or_default());
-                }
-            }
-            let mut held: BTreeSet<_> =
-                story.session.lease.queue.iter().map(|waiting| waiting.origin.message.clone()).collect();
-            held.extend(story.session.lease.phase.turn().map(|turn| turn.origin.message.clone()));
-            for message in &open {
-                prop_assert!(held.contains(message), "{} is nowhere after {:?} of {:?}", message, op, ops);
-            }
-            if matches!(story.session.lease.phase, Phase::Idle) {
-                prop_assert!(open.is_empty());
-            }
-        }
-    }
-
-    #[test]
-    fn applying_the_log_again_changes_nothing(ops in prop::collection::vec(op(), 1..40)) {
-        let mut story = Story::with(policy());
-        for op in &ops {
-            perform(&mut story, op);
-        }
-        let before = story.session.clone();
-        for seq in 1..=story.last_seq {
-            let event = Box::new(kit::event(seq, "text"));
-            story.input(&Input::Message { seq: Seq::new(seq), event });
-        }
-        prop_assert_eq!(story.state(), Story { session: before, ..story.clone() }.state());
     }
 }
