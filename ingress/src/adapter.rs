@@ -7,6 +7,9 @@ use std::time::Duration;
 use axum::Router;
 use proto::outbound::{Draft, Outbound};
 
+/// What the agent is called where a platform gives it no name of its own: `/stop@talaria` is meant for it.
+pub const OWN_NAME: &str = "talaria";
+
 /// A future that an adapter returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use node::bus::{Bus, Write, WriteError};
 use proto::codec;
-use proto::event::MessageEvent;
-use proto::id::Seq;
+use proto::event::{Address, MessageEvent};
+use proto::id::{Seq, Sid};
 use proto::inbox::Inbox;
 use proto::session::SessionKey;
 use proto::subject;
@@ -75,17 +75,49 @@ impl Publisher {
     /// # Errors
     /// When it is too large, or the broker does not acknowledge it in time.
     pub async fn accept(&self, event: MessageEvent) -> Result<Accepted, AcceptError> {
-        let span = tracing::info_span!(
-            "ingress",
-            platform = %event.address.platform,
-            session = %event.session.sid(),
-        );
+        let (id, address, session) = (event.id.clone(), event.address.clone(), event.session.sid());
+        self.store(&id, &address, session, Inbox::Message(Box::new(event))).await
+    }
+
+    /// The same for a change of a message: `event` says what it says now, under the id of the message that it replaces. The
+    /// change itself is known by `id`.
+    ///
+    /// # Errors
+    /// As for a message.
+    pub async fn edit(&self, id: &str, event: MessageEvent) -> Result<Accepted, AcceptError> {
+        let (address, session) = (event.address.clone(), event.session.sid());
+        self.store(id, &address, session, Inbox::Edit(Box::new(event))).await
+    }
+
+    /// The same for a message that is taken back. The event of taking it back is known by `id`.
+    ///
+    /// # Errors
+    /// As for a message.
+    pub async fn withdraw(
+        &self,
+        id: &str,
+        address: &Address,
+        session: SessionKey,
+        message: String,
+    ) -> Result<Accepted, AcceptError> {
+        let sid = session.sid();
+        self.store(id, address, sid, Inbox::Withdrawal { session, message }).await
+    }
+
+    /// Stores what a person did, in its trace, and counts it.
+    async fn store(
+        &self,
+        id: &str,
+        address: &Address,
+        sid: Sid,
+        input: Inbox,
+    ) -> Result<Accepted, AcceptError> {
+        let span = tracing::info_span!("ingress", platform = %address.platform, session = %sid);
         let began = Instant::now();
-        let platform = event.address.platform.clone();
-        let outcome = self.store(event).instrument(span).await;
+        let outcome = self.write(&message_id(address, id), sid, input).instrument(span).await;
         self.metrics.accept.observe(began.elapsed().as_secs_f64());
         self.metrics.arrived(
-            &platform,
+            &address.platform,
             match outcome {
                 Ok(Accepted::Stored { .. }) => Arrival::Accepted,
                 Ok(Accepted::Duplicate { .. }) => Arrival::Duplicate,
@@ -96,15 +128,13 @@ impl Publisher {
         outcome
     }
 
-    async fn store(&self, event: MessageEvent) -> Result<Accepted, AcceptError> {
-        let sid = event.session.sid();
+    async fn write(&self, id: &str, sid: Sid, input: Inbox) -> Result<Accepted, AcceptError> {
         let subject = subject::inbox(self.bus.partition_of(sid), sid);
-        let id = message_id(&event);
-        let payload = codec::encode(&Inbox::Message(Box::new(event)));
+        let payload = codec::encode(&input);
         if payload.len() > self.bus.payload_limit() {
             return Err(AcceptError::TooLarge);
         }
-        match self.bus.write_until(&subject, payload.into(), &id, STORE).await {
+        match self.bus.write_until(&subject, payload.into(), id, STORE).await {
             Ok(written) if written.duplicate => {
                 Ok(Accepted::Duplicate { seq: Seq::new(written.sequence) })
             }
@@ -128,12 +158,11 @@ impl Publisher {
     }
 }
 
-/// The id by which a repeated message is recognised: a hash of what identifies it on its platform. Each part is preceded by
-/// its length, so that no two messages have the same one.
-fn message_id(event: &MessageEvent) -> String {
+/// The id by which a repeated event is recognised: a hash of what identifies it on its platform. Each part is preceded by its
+/// length, so that no two events have the same one.
+fn message_id(address: &Address, id: &str) -> String {
     let mut hash = Sha256::new();
-    let address = &event.address;
-    for part in [&address.platform, &address.account, &address.chat, &event.id] {
+    for part in [address.platform.as_str(), &address.account, &address.chat, id] {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
@@ -142,54 +171,33 @@ fn message_id(event: &MessageEvent) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proto::event::{Address, User};
-    use proto::session::{ChatKind, SessionParts};
+    use proto::session::ChatKind;
 
     use super::*;
 
-    fn event(platform: &str, account: &str, chat: &str, id: &str) -> MessageEvent {
-        let parts =
-            SessionParts { platform, kind: ChatKind::Dm, chat, thread: None, participant: None };
-        MessageEvent {
-            id: id.into(),
-            session: SessionKey::new(parts),
-            address: Address {
-                platform: platform.into(),
-                account: account.into(),
-                chat: chat.into(),
-                kind: ChatKind::Dm,
-                thread: None,
-            },
-            user: User { id: "u".into(), name: None },
-            text: String::new(),
-            media: Vec::new(),
-            reply_to: None,
-            mode: None,
-            history: Vec::new(),
-            accepted_at_ms: 0,
-        }
-    }
-
-    #[test]
-    fn ids_depend_on_what_identifies_a_message_and_on_nothing_else() {
-        let first = event("webhook", "a", "c", "1");
-        let again = MessageEvent { text: "again".into(), accepted_at_ms: 9, ..first.clone() };
-        assert_eq!(message_id(&first), message_id(&again));
-        assert_eq!(message_id(&first).len(), 64);
+    fn id(platform: &str, account: &str, chat: &str, id: &str) -> String {
+        let address = Address {
+            platform: platform.into(),
+            account: account.into(),
+            chat: chat.into(),
+            kind: ChatKind::Dm,
+            thread: None,
+        };
+        message_id(&address, id)
     }
 
     #[test]
     fn parts_do_not_run_into_each_other() {
-        let all = [
-            event("webhook", "a", "c", "1"),
-            event("webhook", "ac", "", "1"),
-            event("webhook", "a", "c1", ""),
-            event("webhook", "", "ac", "1"),
-            event("webhooka", "", "c", "1"),
+        let mut ids = [
+            id("webhook", "a", "c", "1"),
+            id("webhook", "ac", "", "1"),
+            id("webhook", "a", "c1", ""),
+            id("webhook", "", "ac", "1"),
+            id("webhooka", "", "c", "1"),
         ];
-        let mut ids: Vec<_> = all.iter().map(message_id).collect();
+        assert_eq!(ids[0], id("webhook", "a", "c", "1"));
+        assert!(ids.iter().all(|id| id.len() == 64));
         ids.sort();
-        ids.dedup();
-        assert_eq!(ids.len(), all.len());
+        assert!(ids.windows(2).all(|pair| pair[0] != pair[1]));
     }
 }

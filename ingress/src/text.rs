@@ -9,32 +9,26 @@ const OVERLAP_MAX: usize = 16 * 1024;
 
 /// The text of one attempt as far as it is known without a gap.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Growing {
-    text: String,
-    /// A piece was lost: what follows cannot be placed.
-    broken: bool,
-}
+pub(crate) struct Growing(String);
 
 impl Growing {
-    /// Adds a piece that begins at `offset`, and returns what is new.
-    pub(crate) fn push(&mut self, offset: u64, piece: &str) -> &str {
-        let known = self.text.len();
-        let skip = usize::try_from((known as u64).saturating_sub(offset)).unwrap_or(usize::MAX);
-        let new = piece.get(skip.min(piece.len())..);
-        match new {
-            _ if self.broken => {}
-            Some(_) if offset > known as u64 => self.broken = true,
-            Some(new) if known + new.len() > BYTES_MAX => self.broken = true,
-            Some(new) => self.text.push_str(new),
-            // It overlaps in the middle of a character: not the text that we know.
-            None => self.broken = true,
+    /// Takes a piece that begins at `offset`. One that begins before the end of what is known takes the place of what was said
+    /// from there on: the model was asked again. After a lost piece nothing can be placed until then. Returns where the text is
+    /// new from, if it changed.
+    pub(crate) fn push(&mut self, offset: u64, piece: &str) -> Option<usize> {
+        let from = usize::try_from(offset).ok()?;
+        let known = self.0.get(from..)?;
+        if known == piece || from + piece.len() > BYTES_MAX {
+            return None;
         }
-        &self.text[known..]
+        self.0.truncate(from);
+        self.0.push_str(piece);
+        Some(from)
     }
 
     /// The text.
     pub(crate) fn as_str(&self) -> &str {
-        &self.text
+        &self.0
     }
 }
 
@@ -65,28 +59,42 @@ mod tests {
     #[test]
     fn pieces_are_joined_by_their_offsets() {
         let mut text = Growing::default();
-        assert_eq!(text.push(0, "Hel"), "Hel");
-        assert_eq!(text.push(3, "lo "), "lo ");
-        assert_eq!(text.push(3, "lo "), "", "a repeated piece adds nothing");
-        assert_eq!(text.push(4, "o wörld"), "wörld", "an overlapping piece adds its end");
+        assert_eq!(text.push(0, "Hel"), Some(0));
+        assert_eq!(text.push(3, "lo "), Some(3));
+        assert_eq!(text.push(3, "lo "), None, "a repeated piece changes nothing");
+        assert_eq!(text.push(6, "wörld"), Some(6));
         assert_eq!(text.as_str(), "Hello wörld");
     }
 
     #[test]
-    fn after_a_gap_nothing_is_added() {
+    fn a_piece_from_further_back_takes_the_place_of_what_was_said() {
+        let mut text = Growing::default();
+        text.push(0, "Let me see. One, tw");
+        assert_eq!(text.push(12, "Five"), Some(12));
+        assert_eq!(text.push(16, "."), Some(16));
+        assert_eq!(text.as_str(), "Let me see. Five.");
+        assert_eq!(text.push(0, ""), Some(0), "also all of it");
+        assert_eq!(text.as_str(), "");
+    }
+
+    #[test]
+    fn after_a_gap_nothing_is_added_until_the_model_is_asked_again() {
         let mut text = Growing::default();
         text.push(0, "one ");
-        assert_eq!(text.push(8, "three "), "");
-        assert_eq!(text.push(4, "two "), "", "it could be placed, but the reply will have it all");
+        assert_eq!(text.push(8, "three "), None);
+        assert_eq!(text.push(14, "four "), None);
         assert_eq!(text.as_str(), "one ");
+        assert_eq!(text.push(2, "ce"), Some(2));
+        assert_eq!(text.push(4, " more"), Some(4));
+        assert_eq!(text.as_str(), "once more");
     }
 
     #[test]
     fn a_piece_that_splits_a_character_breaks_the_text_and_nothing_else() {
         let mut text = Growing::default();
-        text.push(0, "a");
-        assert_eq!(text.push(0, "é"), "");
-        assert_eq!(text.as_str(), "a");
+        text.push(0, "é");
+        assert_eq!(text.push(1, "e"), None);
+        assert_eq!(text.as_str(), "é");
     }
 
     #[test]
@@ -102,22 +110,29 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn however_a_text_is_cut_and_repeated_it_comes_out_once(
-            text in ".{0,60}",
-            cuts in proptest::collection::vec((0usize..60, 0usize..20), 0..12),
+        fn a_text_is_what_its_pieces_say_last(
+            pieces in proptest::collection::vec((0usize..40, ".{0,9}"), 0..20),
         ) {
             let mut whole = Growing::default();
-            let mut out = String::new();
-            let bounds: Vec<usize> =
-                text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-            for (at, len) in cuts {
-                let from = bounds[at.min(bounds.len() - 1)];
-                let to = bounds[(at + len).min(bounds.len() - 1)];
-                out += whole.push(from as u64, &text[from..to]);
+            let mut naive = String::new();
+            let mut shown = String::new();
+            for (at, piece) in pieces {
+                let bounds: Vec<usize> =
+                    naive.char_indices().map(|(at, _)| at).chain([naive.len()]).collect();
+                let at = bounds[at.min(bounds.len() - 1)];
+                naive.replace_range(at.., &piece);
+                if let Some(from) = whole.push(at as u64, &piece) {
+                    shown.replace_range(from.., &whole.as_str()[from..]);
+                }
             }
-            proptest::prop_assert!(text.starts_with(&out));
-            out += &rest_of(&text, &out);
-            proptest::prop_assert_eq!(out, text);
+            proptest::prop_assert_eq!(whole.as_str(), &naive);
+            proptest::prop_assert_eq!(shown, naive);
+        }
+
+        #[test]
+        fn what_was_shown_and_the_rest_are_the_reply(text in ".{0,60}", cut in 0usize..60) {
+            let shown: String = text.chars().take(cut).collect();
+            proptest::prop_assert_eq!(format!("{shown}{}", rest_of(&text, &shown)), text);
         }
     }
 }

@@ -32,8 +32,8 @@ struct Preview {
     /// The last piece, without its text: says which attempt speaks, and where.
     last: Draft,
     text: Growing,
-    /// How much of it was shown, in bytes.
-    shown: usize,
+    /// Whether it has changed since it was shown.
+    changed: bool,
     due: Instant,
 }
 
@@ -65,16 +65,16 @@ impl Chat {
         let preview = self.previews.entry(draft.of.turn).or_insert_with(|| Preview {
             last: last.clone(),
             text: Growing::default(),
-            shown: 0,
+            changed: false,
             due: now,
         });
         if attempt(&preview.last) != attempt(&draft) {
             // A new attempt begins again, at the pace of the earlier one.
             preview.text = Growing::default();
-            preview.shown = 0;
+            preview.changed = false;
         }
         preview.last = last;
-        preview.text.push(draft.offset, &draft.text);
+        preview.changed |= preview.text.push(draft.offset, &draft.text).is_some();
     }
 
     /// Forgets the drafts of a turn that has ended.
@@ -89,11 +89,11 @@ impl Chat {
             return None;
         }
         let due = |preview: &&mut Preview| {
-            now >= preview.due && preview.text.as_str().len() > preview.shown
+            now >= preview.due && preview.changed && !preview.text.as_str().is_empty()
         };
         let preview = self.previews.values_mut().find(due)?;
         preview.due = now + every;
-        preview.shown = preview.text.as_str().len();
+        preview.changed = false;
         Some(Draft { offset: 0, text: preview.text.as_str().to_owned(), ..preview.last.clone() })
     }
 
@@ -180,6 +180,15 @@ mod tests {
         shows(&mut chat, now, None);
         shows(&mut chat, now + EVERY, Some("one two three"));
         shows(&mut chat, now + EVERY * 2, None);
+    }
+
+    #[test]
+    fn a_model_that_is_asked_again_replaces_what_it_said() {
+        let (mut chat, now) = (Chat::default(), Instant::now());
+        chat.piece(now, piece(1, 1, 0, "Let me see. One, two"));
+        shows(&mut chat, now, Some("Let me see. One, two"));
+        chat.piece(now, piece(1, 1, 12, "Five"));
+        shows(&mut chat, now + EVERY, Some("Let me see. Five"));
     }
 
     #[test]

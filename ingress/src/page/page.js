@@ -1,5 +1,6 @@
-// The chat page. One session per browser; the server says what happens through one event stream, and everything that is
-// shown is built from DOM nodes, never from markup.
+// The chat page: messages, state, the event stream, and sending. One session per browser; everything that is shown is built
+// from DOM nodes, never from markup. Beside it: markdown.js (what the agent says), own.js (what becomes of one's own messages),
+// menu.js (commands).
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -22,94 +23,12 @@ function rememberedSession() {
 }
 const session = rememberedSession();
 
-// ---- Markdown: code, bold, links; the rest stays as it was written ---------------------------------------------------
-
-const INLINE = /(`+)([\s\S]+?)\1(?!`)|\*\*([^\s*][\s\S]*?)\*\*|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+|mailto:[^\s)]+)\)|(https?:\/\/[^\s<>"')\]]*[^\s<>"')\].,;:!?])/g;
-
-function link(href, label) {
-  const a = document.createElement("a");
-  a.href = href;
-  a.textContent = label;
-  a.target = "_blank";
-  a.rel = "noopener noreferrer";
-  return a;
-}
-
-function inline(into, text) {
-  let from = 0;
-  for (const m of text.matchAll(INLINE)) {
-    into.append(text.slice(from, m.index));
-    from = m.index + m[0].length;
-    if (m[1]) {
-      const code = document.createElement("code");
-      code.textContent = m[2];
-      into.append(code);
-    } else if (m[3] !== undefined) {
-      const bold = document.createElement("strong");
-      inline(bold, m[3]);
-      into.append(bold);
-    } else {
-      into.append(m[5] ? link(m[5], m[4]) : link(m[6], m[6]));
-    }
-  }
-  into.append(text.slice(from));
-}
-
-function codeBlock(text, language) {
-  const pre = document.createElement("pre"), code = document.createElement("code"), copy = document.createElement("button");
-  code.textContent = text;
-  if (language) code.dataset.language = language;
-  copy.type = "button";
-  copy.textContent = "Copy";
-  copy.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      copy.textContent = "Copied";
-    } catch {
-      copy.textContent = "Select it";
-    }
-    setTimeout(() => { copy.textContent = "Copy"; }, 1500);
-  });
-  pre.append(code, copy);
-  return pre;
-}
-
-function render(into, text) {
-  const nodes = [];
-  const paragraphs = (chunk) => {
-    for (const part of chunk.split(/\n{2,}/)) {
-      const words = part.replace(/^\n+|\n+$/g, "");
-      if (!words.trim()) continue;
-      const p = document.createElement("p"), heading = /^#{1,6} +(.+)$/.exec(words);
-      if (heading) {
-        const strong = document.createElement("strong");
-        inline(strong, heading[1]);
-        p.append(strong);
-      } else {
-        inline(p, words);
-      }
-      nodes.push(p);
-    }
-  };
-  // A fence that is not closed yet is code all the same: the text may still be growing.
-  const fence = /^(`{3,}|~{3,})([^\n`]*)\n([\s\S]*?)(?:^\1[`~]*[ \t]*$|(?![\s\S]))/gm;
-  let from = 0;
-  for (const m of text.matchAll(fence)) {
-    paragraphs(text.slice(from, m.index));
-    nodes.push(codeBlock(m[3].replace(/\n$/, ""), m[2].trim()));
-    from = m.index + m[0].length;
-  }
-  paragraphs(text.slice(from));
-  if (!nodes.length) nodes.push(document.createElement("p"));
-  into.replaceChildren(...nodes);
-}
-
 // ---- Messages --------------------------------------------------------------------------------------------------------
 
 const byId = new Map();    // A message's id -> its element.
 const byTurn = new Map();  // A turn -> the element of its answer.
 const awaited = new Set(); // Turns of ours that have no end yet.
-const encoder = new TextEncoder();
+const encoder = new TextEncoder(), decoder = new TextDecoder();
 const bytes = (text) => encoder.encode(text).length;
 
 const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 120;
@@ -122,6 +41,7 @@ function add(kind, text, { id, turn } = {}) {
   element.dataset.kind = kind;
   body.className = "body";
   element.append(body);
+  element.shown = body;
   element.words = "";
   if (id) { element.dataset.id = id; byId.set(id, element); }
   if (turn) element.dataset.turn = turn;
@@ -140,10 +60,10 @@ function write(element, text) {
   const draw = () => {
     element.due = false;
     const follow = atEnd();
-    render(element.firstChild, element.words);
+    render(element.shown, element.words);
     if (follow) toEnd();
   };
-  if (!element.firstChild.firstChild) draw();
+  if (!element.shown.firstChild) draw();
   else if (text.length > 20000) setTimeout(draw, 250);
   else if (document.hidden) setTimeout(draw, 50);
   else requestAnimationFrame(draw);
@@ -164,6 +84,8 @@ function shownUser(id, text, turn) {
   const same = turn && log.querySelector(`.message[data-kind="user"][data-turn="${CSS.escape(turn)}"]`);
   if (same) return; // The history has it.
   add("user", text, { id, turn }).classList.toggle("command", text.startsWith("/"));
+  if (mayWait(text) && !byTurn.get(turn)?.ended) awaited.add(turn);
+  showOwn();
 }
 
 function showDraft({ turn, attempt, offset, text }) {
@@ -177,27 +99,39 @@ function showDraft({ turn, attempt, offset, text }) {
     element.broken = false;
     element.words = "";
   }
-  if (offset === 0 && bytes(text) >= element.length) {
-    element.length = bytes(text);
-    element.broken = false;
-    write(element, text);
+  if (offset > element.length) {
+    element.broken = true; // A piece was lost; the reply has it all.
   } else if (offset === element.length && !element.broken) {
     element.length += bytes(text);
     write(element, element.words + text);
-  } else if (offset > element.length) {
-    element.broken = true; // A piece was lost; the reply has it all.
+  } else if (offset < element.length || offset === 0) {
+    // The model was asked again: from here on it says something else.
+    element.length = offset + bytes(text);
+    element.broken = false;
+    write(element, decoder.decode(encoder.encode(element.words).subarray(0, offset)) + text);
   }
   working();
 }
 
-function showReply({ id, turn, text }) {
+function showReply({ id, turn, text, reply_to: about, beside }) {
   const element = turn ? answerOf(turn, "reply") : add("reply", "", { id });
+  if (beside) showBeside(element, about);
   delete element.dataset.interrupted;
   element.ended = true;
   if (id) { element.dataset.id = id; byId.set(id, element); }
   // What was streamed may have more: the words before a tool was used.
   if (!element.words.trimEnd().endsWith(text.trimEnd()) || !text) write(element, text);
   endTurn(turn);
+}
+
+// An answer of a session that ran beside this one says what it answers.
+function showBeside(element, about) {
+  element.dataset.beside = "true";
+  element.querySelector(".about")?.remove();
+  const line = document.createElement("div");
+  line.className = "about";
+  line.textContent = byId.get(about)?.words || "beside the conversation";
+  element.prepend(line);
 }
 
 function showClosed({ turn, text }) {
@@ -251,22 +185,26 @@ function endTurn(turn) {
   if (!turn) return;
   awaited.delete(turn);
   closeQuestions(turn);
+  showOwn();
   working();
 }
 
 // ---- State -----------------------------------------------------------------------------------------------------------
 
-let state = "offline", queued = 0, idleTimer = 0, recalled = false;
+let state = "offline", queued = 0, running = null, idleTimer = 0, recalled = false;
+
+const isBusy = () => ["collecting", "starting", "running", "stopping"].includes(state);
 
 function showState() {
-  const words = { idle: "ready", starting: "starting…", running: "running", stopping: "stopping…", offline: "reconnecting…" };
+  const words = { idle: "ready", collecting: "waiting for more…", starting: "starting…", running: "running", stopping: "stopping…", offline: "reconnecting…" };
   stateLine.dataset.state = state;
   stateLine.dataset.queued = queued;
   stateLine.textContent = words[state] + (queued ? ` · ${queued} queued` : "");
-  const busy = state === "starting" || state === "running" || state === "stopping";
+  const busy = isBusy();
   $("stop").hidden = !busy;
   $("stop").disabled = state === "stopping";
   $("queue").hidden = !busy;
+  showOwn();
   working();
   clearTimeout(idleTimer);
   if (busy) recalled = false;
@@ -292,7 +230,9 @@ function working() {
 let source, lastId = "", retry = 500, held = null;
 
 const handlers = {
-  state: (frame) => { state = frame.state; queued = frame.queued; showState(); },
+  state: (frame) => { state = frame.state; queued = frame.queued; running = frame.turn; showState(); },
+  decided: (frame) => showDecided(frame),
+  settled: (frame) => showSettled(frame),
   draft: showDraft,
   closed: showClosed,
   message: (frame) => {
@@ -351,8 +291,8 @@ async function recall() {
     } catch { /* Tried again below. */ }
     if (!messages) await new Promise((done) => setTimeout(done, 1000));
   }
-  // Words that the server does not have yet stay.
-  const mine = [...log.querySelectorAll(".message.pending, .message.failed")];
+  // Words that the server does not have yet stay, and answers that are no part of this conversation.
+  const mine = [...log.querySelectorAll(".message.pending, .message.failed, .message[data-beside]")];
   log.replaceChildren();
   byId.clear();
   byTurn.clear();
@@ -366,7 +306,11 @@ async function recall() {
   // The newest turn may still be running for an earlier server process, which cannot tell us how it ends.
   const newest = messages.at(-1);
   if (newest && (newest.role === "user" || (state !== "idle" && state !== "offline"))) awaited.add(newest.turn);
-  for (const element of mine) { log.append(element); byId.set(element.dataset.id, element); }
+  for (const element of mine) {
+    log.append(element);
+    if (element.dataset.id) byId.set(element.dataset.id, element);
+    if (element.dataset.beside) byTurn.set(element.dataset.turn, element);
+  }
   $("empty").hidden = log.childElementCount > 0;
   const waiting = held;
   held = null;
@@ -382,6 +326,8 @@ function bar(text) {
 
 // ---- Sending ---------------------------------------------------------------------------------------------------------
 
+// Words are answered by a turn; most commands are not.
+const mayWait = (text) => !text.startsWith("/") || /^\/(queue|q)\s/i.test(text);
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // Sends under one id until it is known to be stored: the server takes each id once.
@@ -411,8 +357,7 @@ async function deliver(element, text) {
   try {
     const { turn } = await post({ id: element.dataset.id, text });
     element.dataset.turn = turn;
-    // Words are answered by a turn; most commands are not.
-    if (!text.startsWith("/") && !byTurn.get(turn)?.ended) awaited.add(turn);
+    if (mayWait(text) && !byTurn.get(turn)?.ended && !element.dataset.fate) awaited.add(turn);
   } catch (error) {
     element.classList.add("failed");
     const line = document.createElement("div"), again = document.createElement("button");
@@ -424,6 +369,7 @@ async function deliver(element, text) {
     element.append(line);
   }
   element.classList.remove("pending");
+  showOwn();
 }
 
 function say(text) {
@@ -470,4 +416,5 @@ input.addEventListener("keydown", (event) => {
   }
 });
 
-listen();
+// When the other scripts are there too.
+document.addEventListener("DOMContentLoaded", listen);

@@ -1,8 +1,9 @@
 //! The answer to one request, as it forms: drafts, notices and the end come in, pieces of text and one end go out.
 
 use proto::command::{Command, Message, Name, Parsed, Spec};
-use proto::id::TurnId;
+use proto::id::{Sid, TurnId};
 use proto::outbound::{Draft, Kind, Outbound};
+use proto::receipt::Fate;
 use proto::turn::TurnRef;
 
 use crate::text::{Growing, rest_of};
@@ -14,7 +15,15 @@ pub(crate) enum News {
     Draft(Draft),
     /// A delivery.
     Outbound(Outbound),
+    /// The message has reached its end without a turn of its own.
+    Settled(Fate),
 }
+
+/// What is said where the answer is that of another message.
+const MERGED: &str =
+    "This was taken together with the message before it, whose answer answers both.";
+/// What is said where there is no answer of its own.
+const STEERED: &str = "The running turn has taken this as a hint.";
 
 /// How an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +53,8 @@ pub(crate) struct Answer {
     /// The attempt that is shown: the words of another one are not mixed in.
     of: Option<TurnRef>,
     draft: Growing,
+    /// The turn that answers, with its session: that of a `/background` is not ours.
+    turn: Option<(Sid, TurnId)>,
     /// Whether anything at all was said.
     spoke: bool,
     /// What the person should know if no answer comes.
@@ -62,22 +73,29 @@ impl Answer {
             shown: String::new(),
             of: None,
             draft: Growing::default(),
+            turn: None,
             spoke: false,
             notice: None,
         }
     }
 
     /// The turn that answers, as far as is known.
-    pub(crate) fn turn(&self) -> Option<TurnId> {
-        self.of.map(|of| of.turn)
+    pub(crate) const fn turn(&self) -> Option<(Sid, TurnId)> {
+        self.turn
     }
 
     /// Takes news in.
     pub(crate) fn hear(&mut self, news: &News) -> Heard {
         match news {
             News::Draft(draft) => self.draft(draft),
+            News::Settled(Fate::Merged) => self.reply_aside(MERGED),
+            News::Settled(Fate::Steered) => self.reply_aside(STEERED),
+            News::Settled(_) => self.closed(),
             News::Outbound(outbound) => match (outbound.kind, outbound.turn) {
-                (Kind::Reply, _) => self.reply(&outbound.text),
+                (Kind::Reply, turn) => {
+                    self.turn = turn.map(|turn| (outbound.session.sid(), turn)).or(self.turn);
+                    self.reply(&outbound.text)
+                }
                 (Kind::Closed, _) => self.closed(),
                 (Kind::Question, _) => self.aside(&outbound.text),
                 (Kind::Ack, None) if self.is_answered_by_ack() => self.reply(&outbound.text),
@@ -92,10 +110,16 @@ impl Answer {
         }
     }
 
-    /// Whether what was asked ends with its acknowledgement: no turn follows.
+    /// Whether what was asked ends with its acknowledgement: no turn follows that answers here.
     fn is_answered_by_ack(&self) -> bool {
-        self.command
-            .is_some_and(|spec| !spec.leads_a_turn() || spec.name == Name::Message(Message::Steer))
+        self.command.is_some_and(|spec| match spec.name {
+            Name::Message(Message::Steer) => true,
+            // It runs in a session of its own, and nobody but this request can show its answer.
+            Name::Message(Message::Background) => false,
+            Name::Message(_) | Name::Control(_) | Name::Conversation(_) | Name::Bypass(_) => {
+                !spec.leads_a_turn()
+            }
+        })
     }
 
     fn draft(&mut self, draft: &Draft) -> Heard {
@@ -103,9 +127,17 @@ impl Answer {
             // Another attempt began from the transcript. What was said cannot be taken back; the reply will say the rest.
             return Heard::default();
         }
-        let text = self.draft.push(draft.offset, &draft.text).to_owned();
-        self.shown += &text;
-        self.say(text, None)
+        self.turn = Some((draft.of.sid, draft.of.turn));
+        if self.draft.push(draft.offset, &draft.text).is_none() {
+            return Heard::default();
+        }
+        // Nor can it where the model was asked again and goes another way.
+        let Some(new) = self.draft.as_str().strip_prefix(&self.shown) else {
+            return Heard::default();
+        };
+        let new = new.to_owned();
+        self.shown += &new;
+        self.say(new, None)
     }
 
     fn reply(&mut self, text: &str) -> Heard {
@@ -133,6 +165,11 @@ impl Answer {
     fn say(&mut self, text: String, end: Option<End>) -> Heard {
         self.spoke |= !text.is_empty();
         Heard { text, end }
+    }
+
+    /// Says what there is instead of a turn's answer.
+    fn reply_aside(&mut self, text: &str) -> Heard {
+        self.say(text.to_owned(), Some(End::Said))
     }
 
     /// Whether anything was said.
@@ -254,6 +291,38 @@ mod tests {
         assert_eq!(story("/status", &status), ("idle".into(), Some(End::Said)));
         let stop = [outbound(Kind::Ack, None, "Stopped.")];
         assert_eq!(story("/stop", &stop), ("Stopped.".into(), Some(End::Said)));
+    }
+
+    #[test]
+    fn what_runs_beside_the_session_is_waited_for() {
+        let all = [
+            outbound(Kind::Ack, None, "Started beside the conversation."),
+            draft(1, 0, "found "),
+            outbound(Kind::Reply, Some(1), "found it"),
+        ];
+        assert_eq!(story("/background look", &all), ("found it".into(), Some(End::Said)));
+        let usage = [outbound(Kind::Notice, None, "Usage: /background <message>")];
+        assert_eq!(story("/bg", &usage).1, Some(End::Said));
+    }
+
+    #[test]
+    fn a_message_without_a_turn_of_its_own_ends_too() {
+        let queued = outbound(Kind::Ack, None, "Passed on.");
+        let end = |fate| story("hi", &[queued.clone(), News::Settled(fate)]);
+        assert_eq!(end(Fate::Merged), (MERGED.into(), Some(End::Said)));
+        assert_eq!(end(Fate::Steered), (STEERED.into(), Some(End::Said)));
+        for fate in [Fate::Cleared, Fate::Withdrawn, Fate::Interrupted, Fate::Parked] {
+            assert_eq!(end(fate), (String::new(), Some(End::Interrupted)));
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_asked_again_is_shown_as_far_as_it_says_the_same() {
+        let reply = outbound(Kind::Reply, Some(1), "one two three");
+        let same = [draft(1, 0, "one tw"), draft(1, 0, "one"), draft(1, 3, " two "), reply.clone()];
+        assert_eq!(story("hi", &same), ("one two three".into(), Some(End::Said)));
+        let other = [draft(1, 0, "uno"), draft(1, 0, "one"), draft(1, 3, " two"), reply];
+        assert_eq!(story("hi", &other), ("uno\n\none two three".into(), Some(End::Said)));
     }
 
     #[test]

@@ -13,9 +13,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use node::{Node, clock};
+use proto::command::addressed;
 use proto::event::{Address, MessageEvent, User};
 use proto::outbound::{Draft, Outbound};
 use proto::session::{ChatKind, SessionKey, SessionParts};
+use proto::subject;
 use serde_json::json;
 
 use self::answer::{Answer, News};
@@ -23,7 +25,7 @@ use self::hub::Hub;
 use self::request::{ApiError, Asked, Form};
 use self::respond::{Line, Waiting};
 use crate::access::Access;
-use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts};
+use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts, OWN_NAME};
 use crate::door;
 use crate::metrics::{Arrival, Metrics};
 use crate::publish::{AcceptError, Publisher};
@@ -181,8 +183,10 @@ impl Inner {
             thread: None,
             participant: None,
         });
-        let answer = Answer::to(&asked.text);
+        let text = addressed(&asked.text, OWN_NAME).into_owned();
+        let answer = Answer::to(&text);
         let news = self.hub.wait(chat.clone(), message.clone()).await;
+        let facts = self.node.bus.client().subscribe(subject::event(session.sid())).await.ok();
         // From here on a client that goes away hangs up, also while the message is being stored.
         let mut line = Line {
             publisher: self.publisher.clone(),
@@ -202,7 +206,7 @@ impl Inner {
                 thread: None,
             },
             user: User { id: PERSON.into(), name: None },
-            text: asked.text,
+            text,
             media: asked.media,
             reply_to: None,
             mode: None,
@@ -217,6 +221,7 @@ impl Inner {
         Ok(Waiting {
             answer,
             news,
+            facts,
             line,
             bus: self.node.bus.clone(),
             seq: accepted.seq(),

@@ -138,12 +138,17 @@ impl Lines {
                     None => self.push(Role::Assistant, entry.turn, text, partial),
                 }
             }
+            Body::Withdrawn { turn, .. } => {
+                let turn = turn.to_string();
+                self.0.retain(|line| line.turn != turn);
+            }
+            // A conversation that was shortened for the model is shown as it was.
             Body::System { .. }
             | Body::Assistant { .. }
             | Body::Result { .. }
             | Body::Resumed
             | Body::Attached { .. }
-            | Body::Compressed { .. } | Body::Withdrawn { .. } => {}
+            | Body::Compressed { .. } => {}
         }
     }
 
@@ -194,6 +199,22 @@ mod tests {
             (Role::Assistant, "It", true),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_withdrawn_turn_is_forgotten_and_a_compressed_conversation_is_not() {
+        let mut lines = Lines::default();
+        let user = |text: &str| Body::User { inputs: Vec::new(), text: text.into() };
+        lines.add(entry(1, user("one")));
+        lines.add(entry(1, said("first", false)));
+        lines.add(entry(2, user("two")));
+        lines.add(entry(2, said("second", true)));
+        lines.add(entry(3, Body::Compressed { entries: vec![entry(1, user("summary"))] }));
+        lines.add(entry(3, user("three")));
+        lines.add(entry(3, Body::Withdrawn { turn: TurnId::new(2), inputs: Vec::new() }));
+        lines.add(entry(3, said("third", false)));
+        let seen: Vec<_> = lines.0.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(seen, ["one", "first", "three", "third"]);
     }
 
     #[test]

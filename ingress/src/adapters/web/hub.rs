@@ -38,8 +38,10 @@ pub(crate) enum Word {
     Draft(Draft),
     /// Something to deliver.
     Outbound(Outbound),
-    /// The state of a session.
-    State { session: String, state: StateName, queued: usize },
+    /// The person wants a message to say something else. Told before it is stored, so that the decision comes after.
+    Edit { session: String, id: String, text: String },
+    /// Something was decided about a session.
+    Fact { session: String, fact: Fact },
 }
 
 /// A handle to the owner. Cheap to clone.
@@ -103,7 +105,8 @@ impl Owner {
                     entry.room.user(&id, &text, turn);
                 }
             }
-            // Where nobody has looked lately, there is nobody to tell: the history has it.
+            // The chat says who looks: what runs beside a session is shown there too. Where nobody has looked lately, there is
+            // nobody to tell: the history has it.
             Word::Draft(draft) => {
                 if let Some(entry) = self.rooms.get_mut(&draft.address.chat) {
                     entry.room.draft(&draft);
@@ -114,9 +117,14 @@ impl Owner {
                     entry.room.outbound(&outbound);
                 }
             }
-            Word::State { session, state, queued } => {
+            Word::Edit { session, id, text } => {
                 if let Some(entry) = self.rooms.get_mut(&session) {
-                    entry.room.state(state, queued);
+                    entry.room.edit(id, text);
+                }
+            }
+            Word::Fact { session, fact } => {
+                if let Some(entry) = self.rooms.get_mut(&session) {
+                    entry.room.fact(&fact);
                 }
             }
         }
@@ -163,16 +171,16 @@ impl Owner {
     }
 }
 
-/// Follows the state of a session: what its lease says now, and then what is told of it. Read again after the broker was
-/// away, since what was told meanwhile is lost.
+/// Follows a session: what its lease says now, and then what is decided about it. Read again after the broker was away, since
+/// what was told meanwhile is lost.
 async fn follow(bus: Bus, session: String, words: mpsc::WeakSender<Word>) {
     let sid = session_key(&session).sid();
     let mut connects = bus.connects();
     loop {
         connects.mark_unchanged();
         let Ok(mut facts) = bus.client().subscribe(subject::event(sid)).await else { return };
-        let (state, queued) = from_lease(&bus, sid).await;
-        if !tell(&words, &session, state, queued).await {
+        let state = from_lease(&bus, sid).await;
+        if !tell(&words, &session, state).await {
             return;
         }
         loop {
@@ -181,9 +189,8 @@ async fn follow(bus: Bus, session: String, words: mpsc::WeakSender<Word>) {
                 _ = connects.changed() => break,
             };
             let Some(message) = fact else { break };
-            if let Ok(Receipt { fact: Fact::State { state, queued, .. }, .. }) =
-                codec::decode(&message.payload)
-                && !tell(&words, &session, state, queued).await
+            if let Ok(Receipt { fact, .. }) = codec::decode(&message.payload)
+                && !tell(&words, &session, fact).await
             {
                 return;
             }
@@ -191,17 +198,12 @@ async fn follow(bus: Bus, session: String, words: mpsc::WeakSender<Word>) {
     }
 }
 
-async fn tell(
-    words: &mpsc::WeakSender<Word>,
-    session: &str,
-    state: StateName,
-    queued: usize,
-) -> bool {
+async fn tell(words: &mpsc::WeakSender<Word>, session: &str, fact: Fact) -> bool {
     let Some(words) = words.upgrade() else { return false };
-    words.send(Word::State { session: session.to_owned(), state, queued }).await.is_ok()
+    words.send(Word::Fact { session: session.to_owned(), fact }).await.is_ok()
 }
 
-async fn from_lease(bus: &Bus, sid: Sid) -> (StateName, usize) {
+async fn from_lease(bus: &Bus, sid: Sid) -> Fact {
     let key = subject::lease_key(bus.partition_of(sid), sid);
     let stored =
         bus.last_nearby(&format!("KV_{LEASES}"), &subject::bucket_subject(LEASES, &key)).await;
@@ -209,7 +211,9 @@ async fn from_lease(bus: &Bus, sid: Sid) -> (StateName, usize) {
         Ok(Some(stored)) if stored.is_value() => codec::decode::<Lease>(&stored.payload).ok(),
         Ok(_) | Err(_) => None,
     };
-    let Some(lease) = lease else { return (StateName::Idle, 0) };
+    let Some(lease) = lease else {
+        return Fact::State { state: StateName::Idle, turn: None, queued: 0 };
+    };
     let state = match lease.phase {
         Phase::Idle => StateName::Idle,
         Phase::Collecting { .. } => StateName::Collecting,
@@ -217,5 +221,6 @@ async fn from_lease(bus: &Bus, sid: Sid) -> (StateName, usize) {
         Phase::Running { .. } => StateName::Running,
         Phase::Stopping { .. } => StateName::Stopping,
     };
-    (state, lease.queue.len())
+    let turn = lease.phase.turn().map(|turn| turn.id);
+    Fact::State { state, turn, queued: lease.queue.len() }
 }

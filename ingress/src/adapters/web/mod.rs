@@ -18,10 +18,11 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::{Stream, StreamExt, stream};
 use node::Node;
+use proto::command::{self, Spec};
 use proto::outbound::{Draft, Outbound};
 use proto::session::{ChatKind, SessionKey, SessionParts};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use self::hub::{Hub, Word};
@@ -84,7 +85,8 @@ impl Adapter for Web {
     fn routes(&self) -> Router {
         Router::new()
             .route("/", get(index))
-            .route("/web/page.js", get(page::script))
+            .route("/web/commands", get(commands))
+            .route("/web/{script}", get(page::script))
             .route("/web/page.css", get(page::style))
             .route("/web/messages", post(send::send))
             .route("/web/stream", get(listen))
@@ -235,6 +237,21 @@ async fn recall(
     Ok(([(header::CACHE_CONTROL, "no-store")], answer).into_response())
 }
 
+/// The commands that can be typed, for a menu.
+async fn commands(
+    State(inner): State<Arc<Inner>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    inner.check(&headers)?;
+    Ok(([(header::CACHE_CONTROL, "no-store")], Json(menu())).into_response())
+}
+
+fn menu() -> Value {
+    let shown = command::REGISTRY.iter().filter(|spec| !spec.help.is_empty());
+    let line = |spec: &Spec| json!({ "words": spec.words, "args": spec.args, "help": spec.help });
+    json!({ "commands": shown.map(line).collect::<Vec<_>>() })
+}
+
 /// Names of sessions and messages are chosen by the page, and are plain.
 fn check_name(place: &str, name: &str) -> Result<(), Problem> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -243,4 +260,19 @@ fn check_name(place: &str, name: &str) -> Result<(), Problem> {
     }
     let what = format!("1 to {NAME_MAX} letters, digits, - and _ are needed");
     Err(Problem::invalid(place.into(), &what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_menu_is_the_registry() {
+        let menu = menu();
+        let lines = menu["commands"].as_array().unwrap();
+        assert!(lines.iter().any(|line| line["words"] == json!(["queue", "q"])));
+        assert!(lines.iter().all(|line| line["help"] != ""));
+        let hidden = command::REGISTRY.iter().filter(|spec| spec.help.is_empty()).count();
+        assert_eq!(lines.len() + hidden, command::REGISTRY.len());
+    }
 }

@@ -1,10 +1,19 @@
 //! The page itself: plain files inside the binary, and the headers that let them do nothing else.
 
+use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
+use crate::problem::Problem;
+
 const INDEX: &str = include_str!("../../page/index.html");
-const SCRIPT: &str = include_str!("../../page/page.js");
+/// The page's scripts, in the order in which it loads them.
+const SCRIPTS: [(&str, &str); 4] = [
+    ("markdown.js", include_str!("../../page/markdown.js")),
+    ("page.js", include_str!("../../page/page.js")),
+    ("own.js", include_str!("../../page/own.js")),
+    ("menu.js", include_str!("../../page/menu.js")),
+];
 const STYLE: &str = include_str!("../../page/page.css");
 const CLOSED: &str = include_str!("../../page/closed.html");
 
@@ -31,9 +40,14 @@ pub(crate) fn closed() -> Response {
     (StatusCode::UNAUTHORIZED, HEADERS, Html(CLOSED)).into_response()
 }
 
-/// The page's script.
-pub(crate) async fn script() -> Response {
-    asset("text/javascript; charset=utf-8", SCRIPT)
+/// One of the page's scripts.
+pub(crate) async fn script(Path(name): Path<String>) -> Response {
+    match SCRIPTS.into_iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => asset("text/javascript; charset=utf-8", text),
+        None => {
+            Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address").into_response()
+        }
+    }
 }
 
 /// The page's style.
@@ -84,9 +98,12 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_from_elsewhere() {
-        for text in [INDEX, SCRIPT, STYLE, CLOSED] {
+        let scripts = SCRIPTS.into_iter().map(|(_, text)| text);
+        for text in [INDEX, STYLE, CLOSED].into_iter().chain(scripts) {
             assert!(!text.contains("https://") && !text.contains("innerHTML"), "{text}");
         }
         assert!(!INDEX.contains("<script>") && !INDEX.contains("style="));
+        let places = SCRIPTS.map(|(name, _)| INDEX.find(&format!("src=\"/web/{name}\"")));
+        assert!(places.iter().all(Option::is_some) && places.is_sorted());
     }
 }

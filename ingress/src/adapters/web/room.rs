@@ -1,17 +1,24 @@
 //! One session as browsers see it: what they were sent, for those who come back, and what they must know who come anew.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use proto::command::{self, Parsed};
+use proto::event::Address;
 use proto::id::TurnId;
 use proto::outbound::{Draft, Kind, Outbound};
-use proto::receipt::StateName;
+use proto::receipt::{Decided, Fact, Fate};
+use proto::session::SessionKey;
 use proto::turn::TurnRef;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::session_key;
 use crate::text::Growing;
 
+/// How many turns may speak at once: the session's own, and those that run beside it.
+const SPEAKERS_MAX: usize = 32;
+/// How many changes of messages may wait for their decision.
+const EDITS_MAX: usize = 64;
 /// How many frames are kept for browsers that come back.
 const FRAMES_MAX: usize = 1024;
 /// How many bytes of frames are kept.
@@ -35,14 +42,16 @@ impl Frame {
 }
 
 /// What a kept frame is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum About {
     /// Words of the person that lead a turn: they are in the history only once it has begun.
-    User(TurnId),
+    User { turn: TurnId, id: String },
     /// A piece of a turn's text: worthless once the turn has ended.
     Draft(TurnId),
     /// A question of a turn: open until the turn has ended.
     Question(TurnId),
+    /// The answer of a session that runs beside this one: this one's history never has it.
+    Beside,
     /// Anything else.
     Other,
 }
@@ -55,8 +64,10 @@ pub(crate) struct Room {
     next: u64,
     /// The last frame that was forgotten for want of room.
     floor: u64,
-    /// The text of the turn that runs.
-    partial: Option<(TurnRef, Growing)>,
+    /// The texts of the turns that run.
+    partials: BTreeMap<TurnId, (TurnRef, Growing)>,
+    /// What messages are to say by changes that are not decided yet.
+    edits: BTreeMap<String, String>,
     state: Option<Frame>,
     browsers: Vec<mpsc::Sender<Frame>>,
 }
@@ -84,14 +95,17 @@ impl Room {
         }
     }
 
-    /// What a new browser must know beside the history: words that wait, open questions, and the text so far.
+    /// What a new browser must know beside the history: words that wait, open questions, answers from beside, and the texts
+    /// so far.
     fn for_newcomers(&self) -> impl Iterator<Item = Frame> {
         let kept = self.log.iter().filter_map(|(about, frame)| match about {
-            About::User(_) | About::Question(_) => Some(Frame { number: None, ..frame.clone() }),
+            About::User { .. } | About::Question(_) | About::Beside => {
+                Some(Frame { number: None, ..frame.clone() })
+            }
             About::Draft(_) | About::Other => None,
         });
-        let partial = self.partial.as_ref().map(|(of, text)| draft_frame(*of, 0, text.as_str()));
-        kept.chain(partial)
+        let texts = self.partials.values();
+        kept.chain(texts.map(|(of, text)| draft_frame(*of, 0, text.as_str())))
     }
 
     /// Whether any browser looks. Forgets those that have gone.
@@ -102,17 +116,102 @@ impl Room {
 
     /// The person wrote, here or in another window.
     pub(crate) fn user(&mut self, id: &str, text: &str, turn: TurnId) {
-        let data = json!({ "id": id, "kind": "user", "text": text, "turn": turn.to_string() });
-        let about = if leads_a_turn(text) { About::User(turn) } else { About::Other };
-        self.send(about, "message", &data);
+        let about =
+            if leads_a_turn(text) { About::User { turn, id: id.to_owned() } } else { About::Other };
+        self.send(about, "message", &user_data(id, text, turn));
     }
 
-    /// The session's state.
-    pub(crate) fn state(&mut self, state: StateName, queued: usize) {
-        let frame = Frame::unnumbered("state", &json!({ "state": state, "queued": queued }));
-        if self.state.as_ref() != Some(&frame) {
-            self.state = Some(frame.clone());
-            self.broadcast(&frame);
+    /// The person wants a message to say something else. Nothing is shown before it is decided.
+    pub(crate) fn edit(&mut self, id: String, text: String) {
+        if self.edits.len() < EDITS_MAX || self.edits.contains_key(&id) {
+            self.edits.insert(id, text);
+        }
+    }
+
+    /// Something was decided about the session.
+    pub(crate) fn fact(&mut self, fact: &Fact) {
+        match fact {
+            Fact::State { state, turn, queued } => {
+                let turn = turn.map(|turn| turn.to_string());
+                let data = json!({ "state": state, "queued": queued, "turn": turn });
+                let frame = Frame::unnumbered("state", &data);
+                if self.state.as_ref() != Some(&frame) {
+                    self.state = Some(frame.clone());
+                    self.broadcast(&frame);
+                }
+            }
+            Fact::Decided { seq, message, decision } => {
+                self.decided(message, TurnId::from(*seq), *decision);
+            }
+            Fact::Settled { message, fate, .. } => self.settled(message, *fate),
+            Fact::Claimed { .. } | Fact::Ended { .. } | Fact::Retried { .. } => {}
+        }
+    }
+
+    /// A message, or a change of one, was decided on. `turn` is what it leads, if it leads one.
+    fn decided(&mut self, id: &str, turn: TurnId, decision: Decided) {
+        let what = match decision {
+            Decided::Edited => "edited",
+            Decided::Interrupted => "interrupted",
+            Decided::Steered => "steered",
+            Decided::TooLate => "too_late",
+            Decided::Refused { .. } => "refused",
+            Decided::Withdrawn
+            | Decided::Started
+            | Decided::Queued { .. }
+            | Decided::RolledBack
+            | Decided::Merged
+            | Decided::Collecting
+            | Decided::Background
+            | Decided::Done => return,
+        };
+        let text = self.edits.remove(id);
+        let applies = matches!(what, "edited" | "interrupted" | "steered");
+        if let Some(text) = text.as_ref().filter(|_| applies) {
+            self.rewrite(id, text);
+        }
+        let text = text.filter(|_| applies);
+        let data = json!({ "id": id, "turn": turn.to_string(), "what": what, "text": text });
+        self.send(About::Other, "decided", &data);
+    }
+
+    /// A message has reached its end.
+    fn settled(&mut self, id: &str, fate: Fate) {
+        self.edits.remove(id);
+        let of_it = |about: &About| matches!(about, About::User { id: of, .. } if of == id);
+        match fate {
+            Fate::Withdrawn => {
+                let gone = self.log.iter().filter(|(about, _)| of_it(about));
+                self.bytes -= gone.map(|(_, frame)| frame.data.len()).sum::<usize>();
+                self.log.retain(|(about, _)| !of_it(about));
+            }
+            Fate::Answered
+            | Fate::Interrupted
+            | Fate::Merged
+            | Fate::Steered
+            | Fate::Cleared
+            | Fate::Refused
+            | Fate::Done
+            | Fate::Parked => {
+                let kept = self.log.iter_mut().filter(|(about, _)| of_it(about));
+                kept.for_each(|(about, _)| *about = About::Other);
+            }
+        }
+        // The reply says so by itself.
+        if fate != Fate::Answered {
+            self.send(About::Other, "settled", &json!({ "id": id, "fate": fate }));
+        }
+    }
+
+    /// Puts other words where a message stands, for those who come later.
+    fn rewrite(&mut self, id: &str, text: &str) {
+        for (about, frame) in &mut self.log {
+            let About::User { turn, id: of } = about else { continue };
+            if of == id {
+                self.bytes -= frame.data.len();
+                frame.data = user_data(id, text, *turn).to_string();
+                self.bytes += frame.data.len();
+            }
         }
     }
 
@@ -123,15 +222,18 @@ impl Room {
 
     /// A piece of text.
     pub(crate) fn draft(&mut self, draft: &Draft) {
-        let growing = match &mut self.partial {
-            Some((of, growing)) if *of == draft.of => growing,
-            partial => &mut partial.insert((draft.of, Growing::default())).1,
-        };
-        let offset = growing.as_str().len() as u64;
-        let new = growing.push(draft.offset, &draft.text).to_owned();
-        if !new.is_empty() {
-            let frame = draft_frame(draft.of, offset, &new);
-            self.keep(About::Draft(draft.of.turn), frame);
+        let turn = draft.of.turn;
+        if self.partials.len() >= SPEAKERS_MAX && !self.partials.contains_key(&turn) {
+            return;
+        }
+        let (of, text) =
+            self.partials.entry(turn).or_insert_with(|| (draft.of, Growing::default()));
+        if *of != draft.of {
+            (*of, *text) = (draft.of, Growing::default());
+        }
+        if let Some(from) = text.push(draft.offset, &draft.text) {
+            let frame = draft_frame(draft.of, from as u64, &text.as_str()[from..]);
+            self.keep(About::Draft(turn), frame);
         }
     }
 
@@ -139,6 +241,7 @@ impl Room {
     pub(crate) fn outbound(&mut self, outbound: &Outbound) {
         let ends = outbound.turn.filter(|_| matches!(outbound.kind, Kind::Reply | Kind::Closed));
         let partial = ends.and_then(|turn| self.end(turn));
+        let beside = is_beside(&outbound.session, &outbound.address);
         if outbound.kind == Kind::Closed {
             let turn = outbound.turn.map(|turn| turn.to_string());
             let text = partial.as_ref().map_or("", Growing::as_str);
@@ -148,6 +251,7 @@ impl Room {
         }
         let about = match (outbound.kind, outbound.turn) {
             (Kind::Question, Some(turn)) => About::Question(turn),
+            (Kind::Reply, _) if beside => About::Beside,
             _ => About::Other,
         };
         let data = json!({
@@ -157,6 +261,7 @@ impl Room {
             "turn": outbound.turn.map(|turn| turn.to_string()),
             "ask": outbound.ask,
             "reply_to": outbound.reply_to,
+            "beside": beside,
         });
         self.send(about, "message", &data);
     }
@@ -167,12 +272,16 @@ impl Room {
             if *about == About::Draft(turn) {
                 self.bytes -= frame.data.len();
             }
-            if *about == About::Question(turn) || *about == About::User(turn) {
+            let of_it = match about {
+                About::Question(of) | About::User { turn: of, .. } => *of == turn,
+                About::Draft(_) | About::Beside | About::Other => false,
+            };
+            if of_it {
                 *about = About::Other;
             }
         }
         self.log.retain(|(about, _)| *about != About::Draft(turn));
-        self.partial.take_if(|(of, _)| of.turn == turn).map(|(_, text)| text)
+        self.partials.remove(&turn).map(|(_, text)| text)
     }
 
     fn send(&mut self, about: About, event: &'static str, data: &Value) {
@@ -205,6 +314,15 @@ fn leads_a_turn(text: &str) -> bool {
     }
 }
 
+/// Whether something comes from a session that runs beside the chat's own.
+fn is_beside(session: &SessionKey, address: &Address) -> bool {
+    *session != session_key(&address.chat)
+}
+
+fn user_data(id: &str, text: &str, turn: TurnId) -> Value {
+    json!({ "id": id, "kind": "user", "text": text, "turn": turn.to_string() })
+}
+
 fn draft_frame(of: TurnRef, offset: u64, text: &str) -> Frame {
     let data = json!({
         "turn": of.turn.to_string(), "attempt": of.attempt, "offset": offset, "text": text,
@@ -214,23 +332,21 @@ fn draft_frame(of: TurnRef, offset: u64, text: &str) -> Frame {
 
 #[cfg(test)]
 mod tests {
-    use proto::event::Address;
-    use proto::id::{Attempt, OutboundId, Sid};
-    use proto::session::{ChatKind, SessionKey, SessionParts};
+    use proto::id::{Attempt, OutboundId, Seq, Sid};
+    use proto::receipt::{Refusal, StateName};
+    use proto::session::ChatKind;
 
     use super::*;
 
     fn address() -> (SessionKey, Address) {
-        let (platform, kind, chat) = ("web", ChatKind::Dm, "s");
-        let parts = SessionParts { platform, kind, chat, thread: None, participant: None };
         let address = Address {
-            platform: platform.into(),
+            platform: "web".into(),
             account: "a".into(),
-            chat: chat.into(),
-            kind,
+            chat: "s".into(),
+            kind: ChatKind::Dm,
             thread: None,
         };
-        (SessionKey::new(parts), address)
+        (session_key("s"), address)
     }
 
     fn piece(turn: u64, offset: u64, text: &str) -> Draft {
@@ -284,7 +400,7 @@ mod tests {
         let seen = std::iter::from_fn(|| first.try_recv().ok()).last().unwrap().number;
         drop(first);
         room.draft(&piece(1, 4, "two"));
-        room.state(StateName::Running, 0);
+        room.fact(&Fact::State { state: StateName::Running, turn: None, queued: 0 });
         let mut back = join(&mut room, seen);
         let missed = events(&mut back);
         assert_eq!(missed[0], ("hello", json!({ "resumed": true })));
@@ -355,5 +471,101 @@ mod tests {
             room.user(&n.to_string(), "x", TurnId::new(1));
         }
         assert!(!room.is_watched());
+    }
+
+    fn decided(id: &str, seq: u64, decision: Decided) -> Fact {
+        Fact::Decided { seq: Seq::new(seq), message: id.into(), decision }
+    }
+
+    fn settled(id: &str, fate: Fate) -> Fact {
+        Fact::Settled { message: id.into(), fate, turn: None }
+    }
+
+    /// What a browser that comes anew is shown of messages.
+    fn newcomer_sees(room: &mut Room) -> Vec<String> {
+        let shown = events(&mut join(room, None)).into_iter();
+        shown
+            .filter(|(event, _)| *event == "message")
+            .map(|(_, data)| data["text"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_change_is_shown_when_it_is_decided() {
+        let mut room = Room::default();
+        room.user("m1", "teh", TurnId::new(1));
+        let mut browser = join(&mut room, None);
+        room.edit("m1".into(), "the".into());
+        assert_eq!(newcomer_sees(&mut room), ["teh"]);
+        room.fact(&decided("m1", 2, Decided::Edited));
+        let (event, data) = events(&mut browser).pop().unwrap();
+        assert_eq!(
+            (event, &data["what"], &data["text"]),
+            ("decided", &json!("edited"), &json!("the"))
+        );
+        assert_eq!(newcomer_sees(&mut room), ["the"]);
+
+        for refused in [Decided::TooLate, Decided::Refused { reason: Refusal::NotNow }] {
+            room.edit("m1".into(), "/new".into());
+            room.fact(&decided("m1", 3, refused));
+            let (_, data) = events(&mut browser).pop().unwrap();
+            assert_eq!(data["text"], Value::Null);
+            assert_eq!(newcomer_sees(&mut room), ["the"]);
+        }
+        assert!(room.edits.is_empty());
+        assert_eq!(room.bytes, room.log.iter().map(|(_, frame)| frame.data.len()).sum::<usize>());
+    }
+
+    #[test]
+    fn a_message_without_a_turn_of_its_own_does_not_wait_for_ever() {
+        for fate in [Fate::Merged, Fate::Steered, Fate::Cleared, Fate::Withdrawn, Fate::Done] {
+            let mut room = Room::default();
+            room.user("m1", "one", TurnId::new(1));
+            room.user("m2", "two", TurnId::new(2));
+            let mut browser = join(&mut room, None);
+            room.fact(&settled("m2", fate));
+            let (event, data) = events(&mut browser).pop().unwrap();
+            assert_eq!(
+                (event, &data["id"], &data["fate"]),
+                ("settled", &json!("m2"), &json!(fate))
+            );
+            assert_eq!(newcomer_sees(&mut room), ["one"], "{fate:?}");
+        }
+        let mut room = Room::default();
+        room.user("m1", "one", TurnId::new(1));
+        room.fact(&settled("m1", Fate::Withdrawn));
+        let back = events(&mut join(&mut room, Some(0)));
+        assert!(back.iter().all(|(event, _)| *event != "message"), "nobody is shown it again");
+        assert_eq!(room.bytes, room.log.iter().map(|(_, frame)| frame.data.len()).sum::<usize>());
+    }
+
+    #[test]
+    fn an_answer_from_beside_is_shown_and_kept_and_disturbs_nothing() {
+        let mut room = Room::default();
+        let mut browser = join(&mut room, None);
+        let beside = session_key("s").background(Seq::new(7));
+        room.draft(&piece(1, 0, "one "));
+        room.draft(&Draft { session: beside.clone(), ..piece(7, 0, "aside") });
+        room.draft(&piece(1, 4, "two"));
+        assert_eq!(events(&mut browser).last().unwrap().1["text"], "two");
+        let reply_to = Some("m7".to_owned());
+        let reply = outbound(7, Kind::Reply, "aside");
+        room.outbound(&Outbound { session: beside, reply_to, ..reply });
+        let (_, data) = events(&mut browser).pop().unwrap();
+        assert_eq!((&data["beside"], &data["reply_to"]), (&json!(true), &json!("m7")));
+        room.outbound(&outbound(1, Kind::Reply, "one two"));
+        assert_eq!(newcomer_sees(&mut room), ["aside"], "the history has the other");
+    }
+
+    #[test]
+    fn a_model_that_is_asked_again_is_drawn_again() {
+        let mut room = Room::default();
+        let mut browser = join(&mut room, None);
+        room.draft(&piece(1, 0, "one two"));
+        room.draft(&piece(1, 4, "three"));
+        let (_, data) = events(&mut browser).pop().unwrap();
+        assert_eq!((&data["offset"], &data["text"]), (&json!(4), &json!("three")));
+        let greeting = events(&mut join(&mut room, None));
+        assert_eq!(greeting.last().unwrap().1["text"], "one three");
     }
 }

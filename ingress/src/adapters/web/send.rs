@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use node::clock;
+use proto::command::addressed;
 use proto::event::{Address, MessageEvent, User};
 use proto::id::{AskId, TurnId};
 use proto::session::ChatKind;
@@ -15,9 +16,10 @@ use serde_json::json;
 
 use super::hub::Word;
 use super::{Inner, PLATFORM, check_name, session_key};
+use crate::adapter::OWN_NAME;
 use crate::door;
 use crate::problem::Problem;
-use crate::publish::Accepted;
+use crate::publish::{AcceptError, Accepted};
 
 /// Who writes on the page: whoever has the token is one person.
 const PERSON: &str = "owner";
@@ -32,6 +34,12 @@ struct Posted {
     ask: Option<AskId>,
     #[serde(default)]
     decision: Option<Choice>,
+    /// The message that this one replaces.
+    #[serde(default)]
+    edits: Option<String>,
+    /// The message that is taken back.
+    #[serde(default)]
+    deletes: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -47,8 +55,13 @@ impl Posted {
         match (self.ask, self.decision) {
             (Some(ask), Some(Choice::Approve)) => format!("/approve {ask}"),
             (Some(ask), Some(Choice::Deny)) => format!("/deny {ask}"),
-            _ => self.text.clone(),
+            _ => addressed(&self.text, OWN_NAME).into_owned(),
         }
+    }
+
+    /// Whether it is a message, and not a button or what becomes of an earlier one.
+    const fn is_new_words(&self) -> bool {
+        self.ask.is_none() && self.edits.is_none() && self.deletes.is_none()
     }
 
     fn read(body: &[u8]) -> Result<Self, Problem> {
@@ -58,7 +71,18 @@ impl Posted {
         })?;
         check_name("session", &posted.session)?;
         check_name("id", &posted.id)?;
-        if posted.words().trim().is_empty() {
+        for (place, target) in [("edits", &posted.edits), ("deletes", &posted.deletes)] {
+            if let Some(target) = target {
+                check_name(place, target)?;
+            }
+            if target.as_ref() == Some(&posted.id) {
+                return Err(Problem::invalid(place.into(), "names the event itself"));
+            }
+        }
+        if posted.edits.is_some() && posted.deletes.is_some() {
+            return Err(Problem::invalid("deletes".into(), "cannot stand beside edits"));
+        }
+        if posted.deletes.is_none() && posted.words().trim().is_empty() {
             return Err(Problem::invalid("text".into(), "is empty"));
         }
         Ok(posted)
@@ -78,9 +102,7 @@ pub(crate) async fn send(
             return problem.into_response();
         }
     };
-    let text = posted.words();
-    let Posted { session, id, ask, .. } = posted;
-    let accepted = match inner.publisher.accept(inner.event(&session, &id, &text)).await {
+    let accepted = match inner.store(&posted).await {
         Ok(accepted) => accepted,
         Err(error) => return Problem::from(error).into_response(),
     };
@@ -89,10 +111,11 @@ pub(crate) async fn send(
         Accepted::Stored { .. } => (StatusCode::ACCEPTED, "accepted"),
         Accepted::Duplicate { .. } => (StatusCode::OK, "duplicate"),
     };
-    let answer = json!({ "status": status, "id": id, "turn": turn.to_string() });
+    let answer = json!({ "status": status, "id": posted.id, "turn": turn.to_string() });
     // Other windows see what was written; a button that was pressed is no words.
-    if code == StatusCode::ACCEPTED && ask.is_none() {
-        inner.hub.tell(Word::User { session, id, text, turn }).await;
+    if code == StatusCode::ACCEPTED && posted.is_new_words() {
+        let text = posted.words();
+        inner.hub.tell(Word::User { session: posted.session, id: posted.id, text, turn }).await;
     }
     (code, Json(answer)).into_response()
 }
@@ -108,17 +131,38 @@ impl Inner {
         Posted::read(&door::read_body(request.into_body(), limit).await?)
     }
 
+    async fn store(&self, posted: &Posted) -> Result<Accepted, AcceptError> {
+        let Posted { session, id, edits, deletes, .. } = posted;
+        let text = posted.words();
+        match (edits, deletes) {
+            (Some(message), _) => {
+                let (session, id) = (session.clone(), message.clone());
+                self.hub.tell(Word::Edit { session, id, text: text.clone() }).await;
+                self.publisher.edit(&posted.id, self.event(&posted.session, message, &text)).await
+            }
+            (None, Some(message)) => {
+                let (key, address) = (session_key(session), self.address(session));
+                self.publisher.withdraw(id, &address, key, message.clone()).await
+            }
+            (None, None) => self.publisher.accept(self.event(session, id, &text)).await,
+        }
+    }
+
+    fn address(&self, session: &str) -> Address {
+        Address {
+            platform: PLATFORM.into(),
+            account: self.node.id.to_string(),
+            chat: session.to_owned(),
+            kind: ChatKind::Dm,
+            thread: None,
+        }
+    }
+
     fn event(&self, session: &str, id: &str, text: &str) -> MessageEvent {
         MessageEvent {
             id: id.to_owned(),
             session: session_key(session),
-            address: Address {
-                platform: PLATFORM.into(),
-                account: self.node.id.to_string(),
-                chat: session.to_owned(),
-                kind: ChatKind::Dm,
-                thread: None,
-            },
+            address: self.address(session),
             user: User { id: PERSON.into(), name: None },
             text: text.to_owned(),
             media: Vec::new(),
@@ -147,6 +191,22 @@ mod tests {
     }
 
     #[test]
+    fn only_our_own_name_behind_a_command_makes_it_ours() {
+        let words = |text: &str| read(json!({ "session": "s", "id": "1", "text": text })).unwrap();
+        assert_eq!(words("/stop@TALARIA"), "/stop");
+        assert_eq!(words("/stop@otherbot"), "/stop@otherbot");
+    }
+
+    #[test]
+    fn a_message_can_be_changed_and_taken_back() {
+        let posted = |body: serde_json::Value| Posted::read(body.to_string().as_bytes()).unwrap();
+        let edit = posted(json!({ "session": "s", "id": "2", "text": "the", "edits": "1" }));
+        assert_eq!((edit.edits.as_deref(), edit.is_new_words()), (Some("1"), false));
+        let delete = posted(json!({ "session": "s", "id": "2", "deletes": "1" }));
+        assert_eq!((delete.deletes.as_deref(), delete.is_new_words()), (Some("1"), false));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let says = |body, what: &str| {
             assert_eq!(read(body).unwrap_err().place.as_deref(), Some(what));
@@ -156,5 +216,10 @@ mod tests {
         says(json!({ "session": "s", "id": "1", "text": " " }), "text");
         says(json!({ "session": "s", "id": "1", "text": 7 }), "text");
         says(json!({ "session": "s", "id": "1", "ask": "x", "decision": "deny" }), "ask");
+        says(json!({ "session": "s", "id": "1", "edits": "0" }), "text");
+        says(json!({ "session": "s", "id": "1", "text": "x", "edits": "" }), "edits");
+        says(json!({ "session": "s", "id": "1", "text": "x", "edits": "1" }), "edits");
+        says(json!({ "session": "s", "id": "1", "deletes": "a.b" }), "deletes");
+        says(json!({ "session": "s", "id": "1", "edits": "2", "deletes": "3" }), "deletes");
     }
 }

@@ -1,11 +1,13 @@
 //! What a webhook takes: the body as JSON, checked, and shaped into a message event.
 
 use node::clock;
+use proto::command::addressed;
 use proto::event::{Address, BusyMode, Media, MessageEvent, Quote, User};
 use proto::session::{ChatKind, SessionKey, SessionParts};
 use serde::Deserialize;
 
 use super::PLATFORM;
+use crate::adapter::OWN_NAME;
 use crate::problem::Problem;
 
 /// The longest id, in bytes: ids stay in every record of their session.
@@ -26,6 +28,12 @@ struct Body {
     media: Option<Vec<Media>>,
     #[serde(default)]
     reply_to: Option<Quote>,
+    /// The message that this one replaces.
+    #[serde(default)]
+    edits: Option<String>,
+    /// The message that is taken back.
+    #[serde(default)]
+    deletes: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -46,9 +54,24 @@ struct UserBody {
     name: Option<String>,
 }
 
+/// What a person did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// They wrote.
+    Wrote,
+    /// They changed what they wrote.
+    Edited,
+    /// They took a message back.
+    Withdrew,
+}
+
 /// A message as it came, with what is not part of the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Incoming {
+    /// The event's own id.
+    pub(crate) id: String,
+    pub(crate) deed: Deed,
+    /// What was written, or the message that it is about, under that message's id.
     pub(crate) event: MessageEvent,
     pub(crate) chat_name: Option<String>,
 }
@@ -76,6 +99,8 @@ fn check(body: &Body) -> Result<(), Problem> {
         ("chat.thread", body.chat.thread.as_ref()),
         ("user.id", Some(&body.user.id)),
         ("reply_to.id", body.reply_to.as_ref().map(|quote| &quote.id)),
+        ("edits", body.edits.as_ref()),
+        ("deletes", body.deletes.as_ref()),
     ];
     for (place, id) in ids {
         let Some(id) = id else { continue };
@@ -96,15 +121,35 @@ fn check(body: &Body) -> Result<(), Problem> {
             ));
         }
     }
+    check_target(body)?;
     let no_text = body.text.as_ref().is_none_or(|text| text.trim().is_empty());
-    if no_text && body.media.as_ref().is_none_or(Vec::is_empty) {
+    if body.deletes.is_none() && no_text && body.media.as_ref().is_none_or(Vec::is_empty) {
         return Err(Problem::invalid("text".into(), "there is neither text nor media"));
     }
     Ok(())
 }
 
+fn check_target(body: &Body) -> Result<(), Problem> {
+    if body.edits.is_some() && body.deletes.is_some() {
+        return Err(Problem::invalid("deletes".into(), "cannot stand beside edits"));
+    }
+    for (place, target) in [("edits", &body.edits), ("deletes", &body.deletes)] {
+        if target.as_ref() == Some(&body.id) {
+            let what =
+                "names the event itself: the message's id is meant, and the event has its own";
+            return Err(Problem::invalid(place.into(), what));
+        }
+    }
+    Ok(())
+}
+
 fn shape(hook: &str, mode: Option<BusyMode>, body: Body) -> Incoming {
-    let Body { id, chat, user, text, media, reply_to } = body;
+    let Body { id, chat, user, text, media, reply_to, edits, deletes } = body;
+    let (deed, about) = match (edits, deletes) {
+        (Some(message), _) => (Deed::Edited, message),
+        (None, Some(message)) => (Deed::Withdrew, message),
+        (None, None) => (Deed::Wrote, id.clone()),
+    };
     // In a group each person has a session, in a thread all have one, and a direct chat has one person anyway.
     let own = match chat.kind {
         ChatKind::Group | ChatKind::Channel => chat.thread.is_none(),
@@ -125,18 +170,18 @@ fn shape(hook: &str, mode: Option<BusyMode>, body: Body) -> Incoming {
         thread: chat.thread,
     };
     let event = MessageEvent {
-        id,
+        id: about,
         session,
         address,
         user: User { id: user.id, name: user.name },
-        text: text.unwrap_or_default(),
+        text: addressed(&text.unwrap_or_default(), OWN_NAME).into_owned(),
         media: media.unwrap_or_default(),
         reply_to,
         mode,
         history: Vec::new(),
         accepted_at_ms: clock::wall_ms(),
     };
-    Incoming { event, chat_name: chat.name }
+    Incoming { id, deed, event, chat_name: chat.name }
 }
 
 #[cfg(test)]
@@ -220,6 +265,65 @@ mod tests {
         photo["text"] = Value::Null;
         photo["media"] = json!([{ "url": "https://x/y", "kind": "photo" }]);
         assert_eq!(read_json(&photo).unwrap().event.text, "");
+    }
+
+    #[test]
+    fn a_message_can_be_changed_and_taken_back() {
+        let mut edit = body("c1", "dm", None, "u1");
+        let key = key(&edit);
+        edit["edits"] = json!("evt-0");
+        let Incoming { id, deed, event, .. } = read_json(&edit).unwrap();
+        assert_eq!((id.as_str(), deed, event.id.as_str()), ("evt-1", Deed::Edited, "evt-0"));
+        assert_eq!((event.text.as_str(), &event.session), ("hi", &key));
+
+        let mut delete = body("c1", "dm", None, "u1");
+        delete["deletes"] = json!("evt-0");
+        delete["text"] = Value::Null;
+        let Incoming { id, deed, event, .. } = read_json(&delete).unwrap();
+        assert_eq!((id.as_str(), deed, event.id.as_str()), ("evt-1", Deed::Withdrew, "evt-0"));
+        assert_eq!((&event.session, event.user.id.as_str()), (&key, "u1"));
+    }
+
+    #[test]
+    fn a_target_is_one_other_message() {
+        let with = |edits: Value, deletes: Value| {
+            let mut body = body("c1", "dm", None, "u1");
+            (body["edits"], body["deletes"]) = (edits, deletes);
+            told(read_json(&body)).0
+        };
+        assert_eq!(with(json!("a"), json!("b")), "deletes");
+        assert_eq!(with(json!(""), Value::Null), "edits");
+        assert_eq!(with(Value::Null, json!("")), "deletes");
+        assert_eq!(with(json!("evt-1"), Value::Null), "edits");
+        assert_eq!(with(json!(7), Value::Null), "edits");
+        let mut empty = body("c1", "dm", None, "u1");
+        (empty["edits"], empty["text"]) = (json!("evt-0"), json!(""));
+        assert_eq!(told(read_json(&empty)).0, "text", "a change says what the message says now");
+    }
+
+    #[test]
+    fn a_command_for_another_bot_is_no_command_here() {
+        let text = |text: &str| {
+            let mut body = body("c1", "group", None, "u1");
+            body["text"] = json!(text);
+            read_json(&body).unwrap().event
+        };
+        for (written, is_command) in [
+            ("/stop", true),
+            ("/stop@talaria", true),
+            ("/STOP@Talaria", true),
+            ("stop", true),
+            ("Stop.", true),
+            (" STOP ", true),
+            ("/stop@otherbot", false),
+            ("please stop the music", false),
+            ("/stopwatch", false),
+        ] {
+            let event = text(written);
+            let parsed = matches!(event.parsed(), proto::command::Parsed::Command(_));
+            assert_eq!(parsed, is_command, "{written:?}");
+        }
+        assert_eq!(text("/stop@otherbot").text, "/stop@otherbot");
     }
 
     #[test]

@@ -15,11 +15,10 @@ use axum::routing::post;
 use axum::{Json, Router};
 use moka::sync::Cache;
 use node::settings;
-use proto::event::MessageEvent;
 use proto::outbound::{Draft, Outbound};
 use serde_json::{Value, json};
 
-use self::body::Incoming;
+use self::body::{Deed, Incoming};
 use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts};
 use crate::door;
 use crate::metrics::Metrics;
@@ -141,15 +140,20 @@ async fn receive(
     headers: HeaderMap,
     request: Request,
 ) -> Response {
-    let event = match inner.admit(&name, &headers, request).await {
-        Ok(event) => event,
+    let Incoming { id, deed, event, .. } = match inner.admit(&name, &headers, request).await {
+        Ok(incoming) => incoming,
         Err(problem) => {
             inner.metrics.arrived(PLATFORM, problem.arrival());
             return problem.into_response();
         }
     };
-    let id = event.id.clone();
-    match inner.publisher.accept(event).await {
+    let publisher = &inner.publisher;
+    let stored = match deed {
+        Deed::Wrote => publisher.accept(event).await,
+        Deed::Edited => publisher.edit(&id, event).await,
+        Deed::Withdrew => publisher.withdraw(&id, &event.address, event.session, event.id).await,
+    };
+    match stored {
         Ok(Accepted::Stored { .. }) => {
             (StatusCode::ACCEPTED, Json(json!({ "status": "accepted", "id": id }))).into_response()
         }
@@ -164,7 +168,7 @@ impl Inner {
         name: &str,
         headers: &HeaderMap,
         request: Request,
-    ) -> Result<MessageEvent, Problem> {
+    ) -> Result<Incoming, Problem> {
         let Some(hook) = self.hooks.get(name) else {
             return Err(Problem::new(StatusCode::NOT_FOUND, "there is no such webhook"));
         };
@@ -178,15 +182,16 @@ impl Inner {
             let why = "the signature does not fit the body";
             return Err(Problem::new(StatusCode::UNAUTHORIZED, why));
         }
-        let Incoming { event, chat_name } = body::read(name, hook.busy_mode, &body)?;
+        let incoming = body::read(name, hook.busy_mode, &body)?;
+        let Incoming { event, chat_name, .. } = &incoming;
         let listed =
             hook.allowed_users.iter().any(|allowed| allowed == "*" || *allowed == event.user.id);
         if !hook.allow_all && !listed {
             return Err(Problem::new(StatusCode::FORBIDDEN, "this sender is not allowed"));
         }
         if let Some(chat_name) = chat_name {
-            self.names.insert((name.to_owned(), event.address.chat.clone()), chat_name);
+            self.names.insert((name.to_owned(), event.address.chat.clone()), chat_name.clone());
         }
-        Ok(event)
+        Ok(incoming)
     }
 }
