@@ -16,7 +16,7 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/docs");
 #[track_caller]
 fn is_current(path: &Path, should: &str) {
     if std::env::var_os("TABLE").is_some_and(|wish| wish == "write") {
-        std::fs::write(path, should).unwrap();
+        std::fs::write(path, should).expect("the file can be written");
         return;
     }
     let found = std::fs::read_to_string(path).unwrap_or_default();

@@ -12,8 +12,11 @@ use proto::turn::{Control, Outcome};
 
 use crate::kit::{Story, W1, media};
 
-/// The states, and how a session comes into each.
-pub(crate) const STATES: [(&str, fn() -> Story); 8] = [
+/// How a session comes into a state.
+type Begin = fn() -> Story;
+
+/// The states.
+pub(crate) const STATES: [(&str, Begin); 8] = [
     ("idle", Story::new),
     ("collecting", collecting),
     ("starting", starting),
