@@ -7,6 +7,7 @@
 mod activity;
 mod fence;
 mod http;
+mod mcp;
 mod metrics;
 pub mod models;
 mod runner;

@@ -1,9 +1,11 @@
 //! What a worker counts, registered under `talaria_worker_…`; every series exists from the start.
 
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-    core::Collector, exponential_buckets,
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, core::Collector, exponential_buckets,
 };
+
+use crate::tools::sandbox::Held;
 
 /// How a turn ended here, as the label of [`Metrics::turns`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,8 @@ pub(crate) struct Metrics {
     pub(crate) tokens: IntCounterVec,
     /// Questions to people.
     pub(crate) asks: IntCounter,
+    /// How far commands are kept in: 1 for what holds.
+    pub(crate) sandbox: IntGaugeVec,
     /// Conversations found in memory or not.
     pub(crate) conversations: IntCounterVec,
 }
@@ -99,6 +103,7 @@ impl Metrics {
             poison: counter("poison_total", "Orders and inputs that could not be read.")?,
             tokens: vec("tokens_total", "Tokens used.", "direction", &["input", "output"])?,
             asks: counter("asks_total", "Approvals that people were asked for.")?,
+            sandbox: sandbox()?,
             conversations: vec(
                 "conversation_loads_total",
                 "Conversations opened, by whether they were in memory.",
@@ -136,6 +141,7 @@ impl Metrics {
             Box::new(self.poison.clone()),
             Box::new(self.tokens.clone()),
             Box::new(self.asks.clone()),
+            Box::new(self.sandbox.clone()),
             Box::new(self.conversations.clone()),
         ]
     }
@@ -152,6 +158,13 @@ fn counter(short: &str, help: &str) -> prometheus::Result<IntCounter> {
 fn vec(short: &str, help: &str, label: &str, all: &[&str]) -> prometheus::Result<IntCounterVec> {
     let vec = IntCounterVec::new(Opts::new(name(short), help), &[label])?;
     all.iter().for_each(|value| drop(vec.with_label_values(&[value])));
+    Ok(vec)
+}
+
+fn sandbox() -> prometheus::Result<IntGaugeVec> {
+    let help = "How far terminal commands are kept in by Landlock: 1 for what holds.";
+    let vec = IntGaugeVec::new(Opts::new(name("sandbox_info"), help), &["landlock"])?;
+    Held::ALL.iter().for_each(|held| drop(vec.with_label_values(&[held.label()])));
     Ok(vec)
 }
 

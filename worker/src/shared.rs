@@ -7,6 +7,7 @@ use moka::sync::Cache;
 use node::Node;
 use node::clock::Clock;
 
+use crate::mcp::{self, Servers};
 use crate::metrics::Metrics;
 use crate::models::{Model, ToolSpec};
 use crate::tools::Toolbox;
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     named: Cache<String, Arc<dyn Model>>,
     /// What it may do.
     pub(crate) tools: Toolbox,
+    /// Whose tools it may call beside its own.
+    pub(crate) servers: Servers,
     /// What sessions run in the background.
     pub(crate) background: Background,
     /// Where pictures are fetched.
@@ -45,12 +48,15 @@ impl Shared {
     pub(crate) fn new(node: Node, model: Arc<dyn Model>) -> anyhow::Result<Self> {
         let background = Background::new();
         let tools = Toolbox::new(&node.settings.worker, background.clone())?;
-        let names: Vec<&str> = tools.names().into_iter().chain(Desk::ALL.map(Desk::name)).collect();
+        let servers = Servers::new(&node.settings.worker.mcp)?;
+        let own = Desk::ALL.map(Desk::name).into_iter().chain([mcp::LABEL]);
+        let names: Vec<&str> = tools.names().into_iter().chain(own).collect();
         let metrics = Metrics::register(&node.metrics, &names)?;
+        metrics.sandbox.with_label_values(&[tools.held().label()]).set(1);
         let pictures = Pictures::new(node.settings.worker.fetch_private)?;
         let (shelf, clock) = (Shelf::new(), Clock::start());
         let named = Cache::new(64);
-        Ok(Self { node, model, named, tools, background, pictures, shelf, metrics, clock })
+        Ok(Self { servers, node, model, named, tools, background, pictures, shelf, metrics, clock })
     }
 
     /// The model that a session has chosen; the worker's own where it has chosen none, or one that cannot be had any more.

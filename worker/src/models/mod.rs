@@ -12,6 +12,7 @@ mod stream;
 #[cfg(test)]
 mod fake;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -112,7 +113,7 @@ pub enum Message<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSpec {
     /// Its name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it does.
     pub description: String,
     /// The JSON schema of its arguments.

@@ -214,7 +214,7 @@ mod tests {
         data: {\"choices\":[],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":7}}\n\ndata: [DONE]\n\n";
 
     fn tools() -> Vec<ToolSpec> {
-        vec![ToolSpec { name: "t", description: "d".into(), parameters: json!({}) }]
+        vec![ToolSpec { name: "t".into(), description: "d".into(), parameters: json!({}) }]
     }
 
     #[test]

@@ -197,7 +197,11 @@ mod tests {
     use super::*;
 
     fn tools() -> Vec<ToolSpec> {
-        vec![ToolSpec { name: "terminal", description: String::new(), parameters: json!({}) }]
+        vec![ToolSpec {
+            name: "terminal".into(),
+            description: String::new(),
+            parameters: json!({}),
+        }]
     }
 
     fn planned(said: &str) -> Plan {

@@ -233,7 +233,7 @@ impl Process {
 impl Tool for Process {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "process",
+            name: "process".into(),
             description: "Commands that `terminal` started in the background: list them, poll one (its newest output), wait for \
                           its end, kill it."
                 .into(),
@@ -269,9 +269,11 @@ mod tests {
     async fn a_command_is_listed_polled_waited_for_and_killed() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::open(folder.path()).unwrap();
+        let settings = node::settings::Worker::default();
+        let sandbox = super::super::sandbox::Sandbox::new(&settings, workspace.root()).unwrap();
         let (background, effort) = (Background::new(), effort());
         let start = |command: &str| {
-            let group = Group::start(&workspace, command).unwrap();
+            let group = Group::start(&workspace, &sandbox, command).unwrap();
             background.adopt(effort.session, command, group).unwrap()
         };
         let (short, long) = (start("echo hello"), start("echo begun; sleep 1000"));
@@ -297,8 +299,10 @@ mod tests {
     async fn a_stop_interrupts_the_wait_and_stop_all_ends_the_command() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::open(folder.path()).unwrap();
+        let settings = node::settings::Worker::default();
+        let sandbox = super::super::sandbox::Sandbox::new(&settings, workspace.root()).unwrap();
         let (background, effort) = (Background::new(), effort());
-        let group = Group::start(&workspace, "sleep 1000").unwrap();
+        let group = Group::start(&workspace, &sandbox, "sleep 1000").unwrap();
         let id = background.adopt(effort.session, "sleep 1000", group).unwrap();
         let process = Process(background.clone());
         let call = json!({ "action": "wait", "id": id, "timeout_seconds": 500 });

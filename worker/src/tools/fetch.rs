@@ -141,7 +141,7 @@ impl WebFetch {
 impl Tool for WebFetch {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "web_fetch",
+            name: "web_fetch".into(),
             description: "Fetches a page of the web and returns its text.".into(),
             parameters: json!({ "type": "object", "required": ["url"], "properties": {
                 "url": { "type": "string", "description": "http or https" },

@@ -39,7 +39,7 @@ struct Read {
 impl Tool for ReadFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "read_file",
+            name: "read_file".into(),
             description: "Reads a text file of the workspace.".into(),
             parameters: json!({ "type": "object", "required": ["path"], "properties": {
                 "path": { "type": "string", "description": "relative to the workspace" },
@@ -120,7 +120,7 @@ struct Write {
 impl Tool for WriteFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "write_file",
+            name: "write_file".into(),
             description: "Writes a text file of the workspace, replacing what is there. Makes missing folders."
                 .into(),
             parameters: json!({ "type": "object", "required": ["path", "content"], "properties": {
@@ -195,7 +195,7 @@ struct List {
 impl Tool for ListFiles {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "list_files",
+            name: "list_files".into(),
             description: "Lists a folder of the workspace, folders with a slash at the end.".into(),
             parameters: json!({ "type": "object", "properties": {
                 "path": { "type": "string", "description": "relative to the workspace; its top if left out" },

@@ -8,6 +8,7 @@ mod html;
 mod patch;
 pub(crate) mod picture;
 mod process;
+pub(crate) mod sandbox;
 mod search;
 mod shell;
 mod terminal;
@@ -29,6 +30,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::background::Background;
 use self::danger::Danger;
+pub(crate) use self::process::environment;
+use self::sandbox::{Held, Sandbox};
+pub(crate) use self::terminal::passed;
 use self::workspace::Workspace;
 use crate::activity::Tracker;
 use crate::models::ToolSpec;
@@ -114,6 +118,7 @@ impl Output {
 pub(crate) struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     specs: Vec<ToolSpec>,
+    held: Held,
 }
 
 impl Toolbox {
@@ -126,8 +131,12 @@ impl Toolbox {
             .with_context(|| format!("bad worker.workspace {:?}", settings.workspace))
             .context(Exit::Configuration)?;
         let limit = settings.tool_timeout.limit();
-        let terminal = terminal::Terminal::new(workspace.clone(), limit, background.clone());
-        let mut toolbox = Self::of(vec![
+        let sandbox = Sandbox::new(settings, workspace.root())?;
+        let held = sandbox.held();
+        let place = terminal::Place { workspace: workspace.clone(), sandbox };
+        let terminal = terminal::Terminal::new(place, limit, background.clone());
+        let mut toolbox = Self { tools: Vec::new(), specs: Vec::new(), held };
+        toolbox.add(vec![
             Arc::new(terminal),
             Arc::new(background::Process(background)),
             Arc::new(files::ReadFile(workspace.clone())),
@@ -143,10 +152,9 @@ impl Toolbox {
         Ok(toolbox)
     }
 
-    fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
-        let mut toolbox = Self { tools: Vec::new(), specs: Vec::new() };
-        toolbox.add(tools);
-        toolbox
+    /// How far commands are kept in.
+    pub(crate) const fn held(&self) -> Held {
+        self.held
     }
 
     /// Puts more tools in.
@@ -161,14 +169,14 @@ impl Toolbox {
     }
 
     /// Their names.
-    pub(crate) fn names(&self) -> Vec<&'static str> {
-        self.specs.iter().map(|spec| spec.name).collect()
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.specs.iter().map(|spec| &*spec.name).collect()
     }
 
-    /// A tool by name, with the name that lasts.
-    pub(crate) fn find(&self, name: &str) -> Option<(&'static str, Arc<dyn Tool>)> {
+    /// A tool by name.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let found = self.specs.iter().zip(&self.tools).find(|(spec, _)| spec.name == name);
-        found.map(|(spec, tool)| (spec.name, Arc::clone(tool)))
+        found.map(|(_, tool)| Arc::clone(tool))
     }
 }
 
@@ -182,10 +190,10 @@ pub(crate) fn arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, Out
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    pub(super) fn effort() -> Effort {
+    pub(crate) fn effort() -> Effort {
         Effort {
             cut: CancellationToken::new(),
             tracker: Tracker::new(1, Default::default()).0,
@@ -218,7 +226,7 @@ mod tests {
         }
         node::process::block_on(async {
             for name in names {
-                let tool = toolbox.find(name).unwrap().1;
+                let tool = toolbox.find(name).unwrap();
                 let output = tool.run(&serde_json::json!(["no"]), &effort()).await;
                 assert_eq!(output.status, CallStatus::Failed, "{name}");
             }

@@ -82,7 +82,7 @@ fn not_there(text: &str, old: &str) -> String {
 impl Tool for Patch {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "patch",
+            name: "patch".into(),
             description: "Replaces a piece of a text file. `old` is the piece exactly as it stands there, with enough around it to \
                           be found once."
                 .into(),

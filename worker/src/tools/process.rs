@@ -1,6 +1,7 @@
 //! A shell command as a process group: its output live, its end certain. The group gets TERM, then KILL two seconds later; it is
 //! killed at once when its owner is dropped.
 
+use std::ffi::OsString;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 
+use super::sandbox::Sandbox;
 use super::workspace::Workspace;
 
 /// How long a group may take to end by itself after TERM.
@@ -28,27 +30,33 @@ pub(super) struct Group {
 
 impl Group {
     /// Starts a command in the workspace.
-    pub(super) fn start(workspace: &Workspace, command: &str) -> std::io::Result<Self> {
+    pub(super) fn start(
+        workspace: &Workspace,
+        sandbox: &Sandbox,
+        command: &str,
+    ) -> std::io::Result<Self> {
         // One pipe for both streams keeps their lines in order.
         let (sender, output) = pipe::pipe()?;
         let out = sender.into_blocking_fd()?;
         let error = out.try_clone()?;
-        let variables = std::env::vars_os().filter(|(name, _)| {
-            let name = name.to_string_lossy();
-            ENVIRONMENT.contains(&name.as_ref()) || name.starts_with("LC_")
-        });
-        let child = Command::new(shell())
+        let mut start = Command::new(shell());
+        start
             .arg("-c")
+            .arg(sandbox.prelude(shell()))
             .arg(command)
             .current_dir(workspace.root())
             .env_clear()
-            .envs(variables)
+            .envs(environment())
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(error)
             .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
+            .kill_on_drop(true);
+        let runtime = tokio::runtime::Handle::current();
+        let child = sandbox.start(|| {
+            let _inside = runtime.enter();
+            start.spawn()
+        })?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         Ok(Self { child, pid, output })
     }
@@ -103,6 +111,14 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
     }
+}
+
+/// The variables that a command sees.
+pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| {
+        let name = name.to_string_lossy();
+        ENVIRONMENT.contains(&name.as_ref()) || name.starts_with("LC_")
+    })
 }
 
 fn shell() -> &'static str {

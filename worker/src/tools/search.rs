@@ -155,7 +155,7 @@ impl Search {
 impl Tool for SearchFiles {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "search_files",
+            name: "search_files".into(),
             description: "Searches the workspace: lines that match a regular expression, files whose name matches a glob, or lines \
                           in such files."
                 .into(),

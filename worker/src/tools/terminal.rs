@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::background::Background;
 use super::danger::{self, Danger};
 use super::process::Group;
+use super::sandbox::Sandbox;
 use super::workspace::Workspace;
 use super::{Effort, OUTPUT_BYTES_MAX, Output, Tool, arguments};
 use crate::activity::Tracker;
@@ -22,9 +23,15 @@ const INTERRUPTED: i32 = 130;
 
 /// The tool.
 pub(super) struct Terminal {
-    workspace: Workspace,
+    place: Place,
     limit: Option<Duration>,
     background: Background,
+}
+
+/// Where commands run, and what keeps them there.
+pub(super) struct Place {
+    pub(super) workspace: Workspace,
+    pub(super) sandbox: Sandbox,
 }
 
 #[derive(Deserialize)]
@@ -41,12 +48,8 @@ enum End {
 }
 
 impl Terminal {
-    pub(super) const fn new(
-        workspace: Workspace,
-        limit: Option<Duration>,
-        background: Background,
-    ) -> Self {
-        Self { workspace, limit, background }
+    pub(super) const fn new(place: Place, limit: Option<Duration>, background: Background) -> Self {
+        Self { place, limit, background }
     }
 
     async fn execute(&self, call: &Value, effort: &Effort) -> Output {
@@ -55,7 +58,7 @@ impl Terminal {
             Ok(call) => call,
             Err(output) => return output,
         };
-        let mut group = match Group::start(&self.workspace, &command) {
+        let mut group = match Group::start(&self.place.workspace, &self.place.sandbox, &command) {
             Ok(group) => group,
             Err(error) => return Output::failed(format_args!("cannot start a shell: {error}")),
         };
@@ -89,7 +92,7 @@ impl Terminal {
 impl Tool for Terminal {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "terminal",
+            name: "terminal".into(),
             description: "Runs a shell command in the workspace and returns its output and exit code. It has no input. What \
                           it leaves running is ended with it; a command that should go on is run with `background`."
                 .into(),
@@ -123,7 +126,7 @@ impl Tool for Terminal {
     }
 }
 
-pub(super) async fn passed(limit: Option<Duration>) -> Duration {
+pub(crate) async fn passed(limit: Option<Duration>) -> Duration {
     match limit {
         None => std::future::pending().await,
         Some(limit) => {
@@ -220,7 +223,10 @@ mod tests {
 
     fn terminal(folder: &Path) -> Terminal {
         let limit = Some(Duration::from_secs(600));
-        Terminal::new(Workspace::open(folder).unwrap(), limit, Background::new())
+        let workspace = Workspace::open(folder).unwrap();
+        let sandbox = Sandbox::new(&node::settings::Worker::default(), workspace.root()).unwrap();
+        let place = Place { workspace, sandbox };
+        Terminal::new(place, limit, Background::new())
     }
 
     /// Waits until a process is gone.

@@ -107,7 +107,7 @@ fn shown(answer: &Value, count: usize) -> String {
 impl Tool for WebSearch {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "web_search",
+            name: "web_search".into(),
             description:
                 "Searches the web and returns titles, addresses and a few words of each result."
                     .into(),

@@ -14,7 +14,9 @@ use super::sight::Album;
 use super::spoken::{Spoken, Stage};
 use super::{Ending, Halt, Stop, Turn, prompt};
 use crate::activity::Tracker;
+use crate::mcp::McpTool;
 use crate::models::{Answer, Calls, Model, ToolSpec};
+use crate::tools::Tool;
 use crate::transcript::Log;
 
 /// An agent in its loop: the turn's own, or one that works for it.
@@ -43,6 +45,8 @@ pub(super) struct Agent<'a> {
     pub(super) iteration: u32,
     /// The tools that it has.
     pub(super) specs: Arc<[ToolSpec]>,
+    /// Those of them that are elsewhere.
+    pub(super) remote: Arc<[Arc<McpTool>]>,
     /// Who answers.
     pub(super) model: Arc<dyn Model>,
     /// The pictures that were fetched.
@@ -57,6 +61,7 @@ impl Agent<'_> {
         if self.is_answered() {
             return Ok(Ending::Completed);
         }
+        self.reach_servers().await;
         loop {
             if let Some(stop) = self.turn.stopped() {
                 return Ok(Ending::Stopped(stop));
@@ -93,6 +98,19 @@ impl Agent<'_> {
         self.iteration += 1;
         self.tracker.iteration(self.turn.budget.used());
         if is_free { Calls::Allowed } else { Calls::Forbidden }
+    }
+
+    /// Adds the tools of MCP servers.
+    async fn reach_servers(&mut self) {
+        let tools = tokio::select! {
+            () = self.cut.cancelled() => return,
+            tools = self.turn.shared.servers.tools() => tools,
+        };
+        if !tools.is_empty() {
+            let own = self.specs.iter().cloned();
+            self.specs = own.chain(tools.iter().map(|tool| tool.spec())).collect();
+            self.remote = tools.into();
+        }
     }
 
     /// Whether an earlier attempt got the whole answer, and only its report is missing.

@@ -15,6 +15,7 @@ use super::agent::Agent;
 use super::approval::Verdict;
 use super::desk::Desk;
 use super::{Halt, Stop};
+use crate::mcp;
 use crate::tools::danger::Danger;
 use crate::tools::{Effort, Output, Tool};
 use crate::transcript::CALL_AGAIN;
@@ -34,7 +35,7 @@ enum Which {
 /// A call that can be run.
 struct Ready {
     which: Which,
-    name: &'static str,
+    name: String,
     arguments: Value,
 }
 
@@ -142,7 +143,7 @@ impl Agent<'_> {
         if ready.delegates() {
             self.tracker.enter(State::Delegating, &summary);
         } else {
-            self.tracker.tool(ready.name, &summary, ready.limit());
+            self.tracker.tool(&ready.name, &summary, ready.limit());
         }
         let output = self.execute(ready).await;
         self.tracker.touch();
@@ -151,25 +152,27 @@ impl Agent<'_> {
 
     /// Finds the tool and reads the arguments; the error is for the model.
     fn ready(&self, call: &ToolCall) -> Result<Ready, Output> {
-        let Some((name, which)) = self.which(&call.name) else {
-            let names = self.specs.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+        let Some(which) = self.which(&call.name) else {
+            let names = self.specs.iter().map(|spec| &*spec.name).collect::<Vec<_>>().join(", ");
             let why = format!("there is no tool {:?}; there are {names}", call.name);
             return Err(Output::failed(why));
         };
         let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         match serde_json::from_str(text) {
-            Ok(arguments) => Ok(Ready { which, name, arguments }),
+            Ok(arguments) => Ok(Ready { which, name: call.name.clone(), arguments }),
             Err(error) => Err(Output::failed(format_args!("the arguments are not JSON: {error}"))),
         }
     }
 
-    fn which(&self, name: &str) -> Option<(&'static str, Which)> {
+    fn which(&self, name: &str) -> Option<Which> {
         let deepest = self.turn.shared.node.settings.agent.delegate_depth;
         let is_meant = |desk: &Desk| desk.name() == name && desk.is_for(self.depth, deepest);
-        let desk = Desk::ALL.into_iter().find(is_meant);
-        let tool =
-            || self.turn.shared.tools.find(name).map(|(name, tool)| (name, Which::Tool(tool)));
-        desk.map(|desk| (desk.name(), Which::Desk(desk))).or_else(tool)
+        if let Some(desk) = Desk::ALL.into_iter().find(is_meant) {
+            return Some(Which::Desk(desk));
+        }
+        let remote = self.remote.iter().find(|tool| tool.name() == name);
+        let remote = remote.map(|tool| -> Arc<dyn Tool> { Arc::clone(tool) as _ });
+        self.turn.shared.tools.find(name).or(remote).map(Which::Tool)
     }
 
     /// What its calls run under.
@@ -180,6 +183,8 @@ impl Agent<'_> {
 
     async fn execute(&self, ready: Ready) -> Output {
         let Ready { which, name, arguments } = ready;
+        let is_remote = self.remote.iter().any(|tool| tool.name() == name);
+        let label = if is_remote { mcp::LABEL } else { &name };
         let span = tracing::info_span!("tool", name);
         let effort = self.effort();
         let started = Instant::now();
@@ -189,11 +194,11 @@ impl Agent<'_> {
         };
         let run = AssertUnwindSafe(run).catch_unwind();
         let output = run.instrument(span).await.unwrap_or_else(|_| {
-            tracing::error!(tool = name, "a tool panicked");
+            tracing::error!(tool = name.as_str(), "a tool panicked");
             Output::failed("the tool broke down; whether it did anything is not known")
         });
         let seconds = started.elapsed().as_secs_f64();
-        self.turn.shared.metrics.tool.with_label_values(&[name]).observe(seconds);
+        self.turn.shared.metrics.tool.with_label_values(&[label]).observe(seconds);
         output
     }
 

@@ -126,6 +126,7 @@ pub(super) fn bare(turn: &Turn, seat: Seat, log: Log) -> Agent<'_> {
         seat: Some(seat),
         stage: None,
         specs: turn.shared.specs(0),
+        remote: Arc::from([]),
         depth: 0,
         limit: turn.shared.node.settings.agent.max_iterations,
         cut: turn.cut.clone(),

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use config::{ConfigError, Environment, File, FileFormat, Map, Source, Value, ValueKind};
 
 pub use self::sections::{
-    Agent, Edits, Ingress, LogFormat, Model, Nats, Scheduler, SearchKind, Settings, Streams,
-    Telemetry, WebSearch, Webhook, Worker,
+    Agent, Edits, Ingress, LogFormat, Mcp, Model, Nats, SandboxMode, Scheduler, SearchKind,
+    Settings, Streams, Telemetry, WebSearch, Webhook, Worker,
 };
 pub use self::values::{Secret, Span};
 

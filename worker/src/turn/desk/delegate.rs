@@ -110,6 +110,7 @@ impl Agent<'_> {
             cut: self.cut.child_token(),
             tracker: self.tracker.child(number),
             specs: shared.specs(depth),
+            remote: std::sync::Arc::from([]),
             log: self.log.branch(number),
             spoken: super::super::spoken::Spoken::default(),
             steered: Vec::new(),

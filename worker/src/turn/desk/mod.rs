@@ -88,7 +88,7 @@ impl Desk {
             Self::Clarify => clarify::schema(),
             Self::Delegate => delegate::schema(),
         };
-        ToolSpec { name: self.name(), description: description.into(), parameters }
+        ToolSpec { name: self.name().into(), description: description.into(), parameters }
     }
 }
 

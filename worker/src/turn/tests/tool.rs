@@ -35,7 +35,7 @@ pub(super) struct Probe {
 impl Tool for Probe {
     fn spec(&self) -> ToolSpec {
         let parameters = json!({ "type": "object", "properties": {} });
-        ToolSpec { name: self.name, description: "for tests".into(), parameters }
+        ToolSpec { name: self.name.into(), description: "for tests".into(), parameters }
     }
 
     fn is_read_only(&self) -> bool {
