@@ -52,6 +52,7 @@ impl From<AcceptError> for Problem {
     fn from(error: AcceptError) -> Self {
         let status = match error {
             AcceptError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            AcceptError::NotAllowed => StatusCode::FORBIDDEN,
             AcceptError::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, error.to_string())

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use node::bus::{Bus, Write, WriteError};
 use proto::codec;
+use proto::command::{Parsed, Who};
 use proto::event::{Address, MessageEvent};
 use proto::id::{Seq, Sid};
 use proto::inbox::Inbox;
@@ -54,6 +55,27 @@ pub enum AcceptError {
     /// It is larger than the broker takes.
     #[error("the message is too large")]
     TooLarge,
+    /// It is a command that only administrators may use, and the sender is none.
+    #[error("only an administrator may use this command")]
+    NotAllowed,
+}
+
+/// What a sender may do beside talking to the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// Nothing.
+    Member,
+    /// The commands of administrators.
+    Admin,
+}
+
+impl Rank {
+    fn may(self, event: &MessageEvent) -> bool {
+        match event.parsed() {
+            Parsed::Command(command) => self == Self::Admin || command.spec.who == Who::Anyone,
+            Parsed::Text => true,
+        }
+    }
 }
 
 /// Puts messages into the inbox. Cheap to clone.
@@ -73,8 +95,12 @@ impl Publisher {
     /// Stores a message; returns only after the broker has acknowledged it. The message's trace begins here.
     ///
     /// # Errors
-    /// When it is too large, or the broker does not acknowledge it in time.
-    pub async fn accept(&self, event: MessageEvent) -> Result<Accepted, AcceptError> {
+    /// When it is too large, a command that the sender may not use, or not acknowledged by the broker in time.
+    pub async fn accept(&self, event: MessageEvent, rank: Rank) -> Result<Accepted, AcceptError> {
+        if !rank.may(&event) {
+            self.metrics.arrived(&event.address.platform, Arrival::Refused);
+            return Err(AcceptError::NotAllowed);
+        }
         let (id, address, session) = (event.id.clone(), event.address.clone(), event.session.sid());
         self.store(&id, &address, session, Inbox::Message(Box::new(event))).await
     }
@@ -122,6 +148,7 @@ impl Publisher {
                 Ok(Accepted::Stored { .. }) => Arrival::Accepted,
                 Ok(Accepted::Duplicate { .. }) => Arrival::Duplicate,
                 Err(AcceptError::TooLarge) => Arrival::Invalid,
+                Err(AcceptError::NotAllowed) => Arrival::Refused,
                 Err(AcceptError::Unavailable) => Arrival::Unavailable,
             },
         );

@@ -28,7 +28,7 @@ use crate::access::Access;
 use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts, OWN_NAME};
 use crate::door;
 use crate::metrics::{Arrival, Metrics};
-use crate::publish::{AcceptError, Publisher};
+use crate::publish::{AcceptError, Publisher, Rank};
 use crate::registry::Parts;
 
 /// The platform's name.
@@ -213,7 +213,7 @@ impl Inner {
             history,
             accepted_at_ms: clock::wall_ms(),
         };
-        let accepted = self.publisher.accept(event).await.map_err(|error| {
+        let accepted = self.publisher.accept(event, Rank::Admin).await.map_err(|error| {
             // What may have been stored in spite of the error is called off; the client asks again under another id.
             line.open = error == AcceptError::Unavailable;
             refused(error)
@@ -236,6 +236,9 @@ fn refused(error: AcceptError) -> ApiError {
     match error {
         AcceptError::TooLarge => {
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", error.to_string())
+        }
+        AcceptError::NotAllowed => {
+            ApiError::new(StatusCode::FORBIDDEN, "invalid_request_error", error.to_string())
         }
         AcceptError::Unavailable => {
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", error.to_string())

@@ -23,7 +23,7 @@ use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Dr
 use crate::door;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::publish::{Accepted, Publisher};
+use crate::publish::{Accepted, Publisher, Rank};
 use crate::registry::Parts;
 
 /// The platform's name.
@@ -148,8 +148,9 @@ async fn receive(
         }
     };
     let publisher = &inner.publisher;
+    let rank = inner.rank(&name, &event.user.id);
     let stored = match deed {
-        Deed::Wrote => publisher.accept(event).await,
+        Deed::Wrote => publisher.accept(event, rank).await,
         Deed::Edited => publisher.edit(&id, event).await,
         Deed::Withdrew => publisher.withdraw(&id, &event.address, event.session, event.id).await,
     };
@@ -163,6 +164,11 @@ async fn receive(
 }
 
 impl Inner {
+    fn rank(&self, hook: &str, user: &str) -> Rank {
+        let admins = self.hooks.get(hook).map_or(&[][..], |hook| &hook.admins);
+        if admins.iter().any(|admin| admin == user) { Rank::Admin } else { Rank::Member }
+    }
+
     async fn admit(
         &self,
         name: &str,
