@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use futures_util::future::BoxFuture;
 use ingress::adapter::{Adapter, Binding, Capabilities, DeliverError, Drafts};
 use ingress::metrics::Metrics;
-use ingress::publish::Publisher;
+use ingress::publish::{Publisher, Rank};
 use node::Node;
 use node::settings::{Settings, Span};
 use proto::event::{Address, MessageEvent, User};
@@ -242,6 +242,6 @@ async fn say(
         history: Vec::new(),
         accepted_at_ms: node::clock::wall_ms(),
     };
-    publisher.accept(event).await?;
+    publisher.accept(event, Rank::Member).await?;
     Ok(Instant::now())
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use config::{ConfigError, Environment, File, FileFormat, Map, Source, Value, ValueKind};
 
 pub use self::sections::{
-    Agent, Edits, Ingress, LogFormat, Mcp, Model, Nats, SandboxMode, Scheduler, SearchKind,
+    Acp, Agent, Edits, Ingress, LogFormat, Mcp, Model, Nats, SandboxMode, Scheduler, SearchKind,
     Settings, Streams, Telemetry, WebSearch, Webhook, Worker,
 };
 pub use self::values::{Secret, Span};

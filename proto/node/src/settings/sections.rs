@@ -165,6 +165,8 @@ pub struct Agent {
     pub compress_percent: u8,
     /// How full it may be before a turn, percent.
     pub compress_before_percent: u8,
+    /// Another agent that carries the turns out.
+    pub acp: Acp,
     /// How many sub-agents one call may put to work.
     pub delegates: usize,
     /// How many levels of sub-agents there may be; 0 means none.
@@ -189,6 +191,7 @@ impl Default for Agent {
             max_iterations: 90,
             compress_percent: 50,
             compress_before_percent: 85,
+            acp: Acp::default(),
             delegates: 3,
             delegate_depth: 2,
             delegate_iterations: 50,
@@ -211,6 +214,18 @@ pub enum Edits {
     Steer,
     /// The turn is stopped, and the new words are next.
     Interrupt,
+}
+
+/// `[agent.acp]`: a program that speaks the Agent Client Protocol; without a command the built-in agent answers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Acp {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment, beside the few harmless variables that every command gets.
+    pub env: BTreeMap<String, Secret>,
 }
 
 /// `[model]`
@@ -423,6 +438,8 @@ pub struct Webhook {
     pub allow_all: bool,
     /// The senders who may, by id.
     pub allowed_users: Vec<String>,
+    /// The senders who may use the commands of administrators, by id.
+    pub admins: Vec<String>,
     /// Whether partial text is posted too.
     pub drafts: bool,
     /// What a message does to a running turn; none means as `[agent]` says.
