@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use node::bus::{Bus, Write, WriteError};
 use proto::codec;
 use proto::command::{Parsed, Who};
-use proto::event::{Address, MessageEvent};
+use proto::event::{Address, MessageEvent, User};
 use proto::id::{Seq, Sid};
 use proto::inbox::Inbox;
 use proto::session::SessionKey;
@@ -124,10 +124,10 @@ impl Publisher {
         id: &str,
         address: &Address,
         session: SessionKey,
-        message: String,
+        (message, user): (String, User),
     ) -> Result<Accepted, AcceptError> {
         let sid = session.sid();
-        self.store(id, address, sid, Inbox::Withdrawal { session, message }).await
+        self.store(id, address, sid, Inbox::Withdrawal { session, message, user }).await
     }
 
     /// Stores what a person did, in its trace, and counts it.

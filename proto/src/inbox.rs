@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::MessageEvent;
+use crate::event::{MessageEvent, User};
 use crate::session::SessionKey;
 use crate::turn::TurnReport;
 
@@ -20,6 +20,8 @@ pub enum Inbox {
         session: SessionKey,
         /// The id of the message.
         message: String,
+        /// Who takes it back: only its author may.
+        user: User,
     },
     /// A worker reports.
     Report(TurnReport),

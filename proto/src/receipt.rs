@@ -165,6 +165,8 @@ pub enum Refusal {
     Busy,
     /// The command touches the conversation, and a turn is using it.
     NotNow,
+    /// The message that it changes is someone else's.
+    NotYours,
 }
 
 /// What became of a message in the end; each has exactly one.

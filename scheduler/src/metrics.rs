@@ -198,6 +198,7 @@ const DECISIONS: &[&str] = &[
     "refused_full",
     "refused_busy",
     "refused_not_now",
+    "refused_not_yours",
     "queued_not_steered",
     "queued_burst",
     "queued_asked",
@@ -241,6 +242,7 @@ const fn decision_name(decision: Decided) -> &'static str {
         Decided::Refused { reason: Refusal::Full } => "refused_full",
         Decided::Refused { reason: Refusal::Busy } => "refused_busy",
         Decided::Refused { reason: Refusal::NotNow } => "refused_not_now",
+        Decided::Refused { reason: Refusal::NotYours } => "refused_not_yours",
         Decided::Queued { reason } => match reason {
             QueueReason::Asked => "queued_asked",
             QueueReason::Starting => "queued_starting",

@@ -161,7 +161,10 @@ fn report(news: News) -> Inbox {
 fn inputs() {
     frozen("inbox-message", &Inbox::Message(Box::new(event())));
     frozen("inbox-edit", &Inbox::Edit(Box::new(event())));
-    frozen("inbox-withdrawal", &Inbox::Withdrawal { session: session(), message: "m1".into() });
+    frozen(
+        "inbox-withdrawal",
+        &Inbox::Withdrawal { session: session(), message: "m1".into(), user: user() },
+    );
     frozen("inbox-hangup", &Inbox::Hangup { session: session(), message: "m1".into() });
     let usage = Usage { input: 10, output: 20 };
     let (outcome, reply, steered) = (Outcome::Completed, "words".into(), vec![Seq::new(5)]);

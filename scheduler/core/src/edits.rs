@@ -18,6 +18,10 @@ impl Step<'_> {
     pub(crate) fn edit(&mut self, seq: Seq, event: &MessageEvent) {
         let decision = if !self.session.holds(&event.id) {
             Decided::TooLate
+        } else if !self.session.is_by(&event.id, &event.user.id) {
+            let (waiting, text) = (waiting(seq, event), wording::refused(Refusal::NotYours, 0));
+            self.say(seq, Kind::Notice, &waiting.origin, text);
+            Decided::Refused { reason: Refusal::NotYours }
         } else if !is_for_agent(event) {
             // A command is never words for a model, also not by way of an edit.
             let (waiting, text) = (waiting(seq, event), wording::command_in_command(&event.text));
@@ -75,8 +79,10 @@ impl Step<'_> {
     }
 
     /// A message is taken back: it leaves the queue; a turn that it leads is stopped only if the operator chose so.
-    pub(crate) fn withdrawal(&mut self, seq: Seq, message: &str) {
-        let decision = if self.take_back(message) {
+    pub(crate) fn withdrawal(&mut self, seq: Seq, message: &str, user: &str) {
+        let decision = if self.session.holds(message) && !self.session.is_by(message, user) {
+            Decided::Refused { reason: Refusal::NotYours }
+        } else if self.take_back(message) {
             Decided::Withdrawn
         } else if self.leads(message) && self.policy.edits == Edits::Interrupt {
             self.stop_turn(StopReason::Withdrawn);

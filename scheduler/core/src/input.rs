@@ -28,6 +28,8 @@ pub enum Input {
         seq: Seq,
         /// The message's id.
         message: String,
+        /// The person's id.
+        user: String,
     },
     /// A worker reports.
     Report {

@@ -124,7 +124,7 @@ impl Step<'_> {
         match input {
             Input::Message { seq, event } => self.message(*seq, event),
             Input::Edit { seq, event } => self.edit(*seq, event),
-            Input::Withdrawal { seq, message } => self.withdrawal(*seq, message),
+            Input::Withdrawal { seq, message, user } => self.withdrawal(*seq, message, user),
             Input::Report { seq, report } => self.report(*seq, report),
             Input::Hangup { message, .. } => self.hangup(message),
             Input::Claim(claim) => self.claim(*claim),

@@ -66,6 +66,9 @@ fn because(decision: Decided) -> &'static str {
         Decided::Refused { reason: Refusal::Busy } => {
             "a turn ran, and the mode says that no message is taken meanwhile"
         }
+        Decided::Refused { reason: Refusal::NotYours } => {
+            "the message that it changes is someone else's"
+        }
         Decided::Refused { reason: Refusal::NotNow } => {
             "it changes the conversation, and a turn was using it"
         }
@@ -124,6 +127,7 @@ pub(crate) fn refused(reason: Refusal, waiting: usize) -> String {
             "Not taken: a turn is running. Wait for its answer, or /stop it, then send it again."
                 .into()
         }
+        Refusal::NotYours => "That message is someone else's.".into(),
         Refusal::NotNow => "Not now: a turn is running. Wait for it, or /stop it.".into(),
     }
 }

@@ -142,7 +142,7 @@ impl Inner {
             }
             (None, Some(message)) => {
                 let (key, address) = (session_key(session), self.address(session));
-                self.publisher.withdraw(id, &address, key, message.clone()).await
+                self.publisher.withdraw(id, &address, key, (message.clone(), person())).await
             }
             (None, None) => {
                 // Whoever has the token runs this system.
@@ -166,7 +166,7 @@ impl Inner {
             id: id.to_owned(),
             session: session_key(session),
             address: self.address(session),
-            user: User { id: PERSON.into(), name: None },
+            user: person(),
             text: text.to_owned(),
             media: Vec::new(),
             reply_to: None,
@@ -175,6 +175,11 @@ impl Inner {
             accepted_at_ms: clock::wall_ms(),
         }
     }
+}
+
+/// Whoever has the token.
+fn person() -> User {
+    User { id: PERSON.into(), name: None }
 }
 
 #[cfg(test)]

@@ -152,7 +152,9 @@ async fn receive(
     let stored = match deed {
         Deed::Wrote => publisher.accept(event, rank).await,
         Deed::Edited => publisher.edit(&id, event).await,
-        Deed::Withdrew => publisher.withdraw(&id, &event.address, event.session, event.id).await,
+        Deed::Withdrew => {
+            publisher.withdraw(&id, &event.address, event.session, (event.id, event.user)).await
+        }
     };
     match stored {
         Ok(Accepted::Stored { .. }) => {

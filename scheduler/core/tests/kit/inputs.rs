@@ -49,7 +49,7 @@ impl Story {
 
     pub fn withdraws(&mut self, message: u64) -> &mut Self {
         let seq = self.seq();
-        self.input(&Input::Withdrawal { seq, message: format!("m{message}") })
+        self.input(&Input::Withdrawal { seq, message: format!("m{message}"), user: "u".into() })
     }
 
     pub fn hangs_up(&mut self, message: u64) -> &mut Self {

@@ -3,16 +3,20 @@
 //! `stateright` visits every order of events up to the bounds; `TALARIA_MODEL=large` raises them.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a model looks only at what it is about")]
 
+mod handover;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod protocol;
 mod world;
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::hash::Hash;
 
 use scheduler_core::Policy;
 use stateright::{Checker, HasDiscoveries, Model};
 
+use crate::handover::{Handover, Slip};
 use crate::world::{Bug, System};
 
 fn system(messages: &'static [&'static str]) -> System {
@@ -36,10 +40,16 @@ fn smaller(system: System) -> System {
 
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "the size of the space belongs to the result")]
-fn holds(system: System) {
+fn holds<M>(system: M)
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + Debug + Hash + PartialEq + Send + Sync,
+    M::Action: Clone + Debug + PartialEq + Send + Sync,
+{
     let checker = system.checker().threads(2).spawn_bfs().join();
     println!(
-        "{} states, depth {}, done: {}",
+        "{}: {} states, depth {}, done: {}",
+        std::thread::current().name().unwrap_or_default(),
         checker.unique_state_count(),
         checker.max_depth(),
         checker.is_done()
@@ -74,6 +84,45 @@ fn a_queued_message_survives_too() {
 #[test]
 fn a_fresh_conversation_survives_too() {
     holds(smaller(system(&["a", "/new", "b"])));
+}
+
+fn handover(messages: &'static [&'static str]) -> Handover {
+    let policy =
+        Policy { notify: None, timeout: None, ack_interval: u64::MAX, ..Policy::default() };
+    Handover { messages, takeovers: 1, worker_deaths: 0, policy, bug: None }
+}
+
+#[track_caller]
+fn slips(slip: Slip, property: &'static str) {
+    let system = Handover { bug: Some(slip), ..handover(&["a", "b"]) };
+    let found = HasDiscoveries::AnyOf(BTreeSet::from([property]));
+    let checker = system.checker().threads(2).finish_when(found).spawn_bfs().join();
+    assert!(checker.discovery(property).is_some(), "{slip:?} is not found");
+}
+
+#[test]
+fn two_owners_at_once_lose_and_double_nothing() {
+    holds(handover(&["a"]));
+}
+
+#[test]
+fn writing_over_a_newer_owner_is_found() {
+    slips(Slip::Overwrites, "a message has one end");
+}
+
+#[test]
+fn not_sending_what_is_found_unsent_is_found() {
+    slips(Slip::SkipsEffects, "no message is lost");
+}
+
+#[test]
+fn a_checkpoint_that_runs_ahead_is_found() {
+    slips(Slip::ChecksTooEarly, "no message is lost");
+}
+
+#[test]
+fn not_stepping_down_is_found() {
+    slips(Slip::NeverStepsDown, "epochs do not go back");
 }
 
 #[test]

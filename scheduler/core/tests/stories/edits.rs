@@ -1,7 +1,7 @@
 //! Stories of messages that are changed or taken back, and of clients that hang up.
 
-use crate::kit::{Story, W1};
-use proto::event::BusyMode;
+use crate::kit::{self, Story, W1};
+use proto::event::{BusyMode, MessageEvent, User};
 use proto::id::Seq;
 use proto::lease::Phase;
 use proto::receipt::{Decided, Fate, Refusal};
@@ -154,4 +154,20 @@ fn taking_back_a_later_part_of_an_album_takes_only_that() {
     story.settles(2, Fate::Withdrawn).after(800);
     assert_eq!(story.inputs(), [1]);
     assert!(matches!(story.session.lease.phase, Phase::Starting { .. }));
+}
+
+#[test]
+fn only_the_author_of_a_message_changes_it_or_takes_it_back() {
+    let mut story = Story::new();
+    story.says("a").claims(W1, 1, 1).says("/queue b").is("running 1.1 + 2");
+    let event =
+        MessageEvent { user: User { id: "other".into(), name: None }, ..kit::event(2, "mine now") };
+    story.last_seq += 1;
+    story.input(&Input::Edit { seq: Seq::new(3), event: Box::new(event) }).is("running 1.1 + 2");
+    assert_eq!(story.decision(), Some(Decided::Refused { reason: Refusal::NotYours }));
+    story.last_seq += 1;
+    let (message, user) = ("m2".to_owned(), "other".to_owned());
+    story.input(&Input::Withdrawal { seq: Seq::new(4), message, user }).is("running 1.1 + 2");
+    assert_eq!(story.decision(), Some(Decided::Refused { reason: Refusal::NotYours }));
+    story.withdraws(2).is("running 1.1");
 }
