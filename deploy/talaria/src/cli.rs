@@ -56,7 +56,7 @@ pub fn main() -> ExitCode {
     };
     process::finish(process::block_on(async {
         match command {
-            Command::Up(args) => up::run(args).await,
+            Command::Up(args) => Box::pin(up::run(args)).await,
             Command::Config(args) => config::run(&args),
             Command::Bench(args) => bench::run(&args).await,
             Command::Nats(args) => nats(args).await,

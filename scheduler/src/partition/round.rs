@@ -72,7 +72,9 @@ impl Round {
                 Input::Message { seq, event }
             }
             Some(Inbox::Edit(event)) => Input::Edit { seq, event },
-            Some(Inbox::Withdrawal { message, user, .. }) => Input::Withdrawal { seq, message, user: user.id },
+            Some(Inbox::Withdrawal { message, user, .. }) => {
+                Input::Withdrawal { seq, message, user: user.id }
+            }
             Some(Inbox::Report(report)) => Input::Report { seq, report },
             Some(Inbox::Hangup { message, .. }) => Input::Hangup { seq, message },
             None => Input::Unreadable { seq },
