@@ -61,6 +61,10 @@ impl Agent<'_> {
         if self.is_answered() {
             return Ok(Ending::Completed);
         }
+        let shared = &self.turn.shared;
+        if self.depth == 0 && !shared.node.settings.agent.acp.command.is_empty() {
+            return Box::pin(self.run_external(&shared.node.settings.agent.acp)).await;
+        }
         self.reach_servers().await;
         loop {
             if let Some(stop) = self.turn.stopped() {
@@ -154,7 +158,7 @@ impl Agent<'_> {
     }
 
     /// Stores what the model had said when it was stopped.
-    async fn cut_off(&mut self, stop: Stop) -> Result<Ending, Halt> {
+    pub(super) async fn cut_off(&mut self, stop: Stop) -> Result<Ending, Halt> {
         match stop {
             // It leaves no trace, so there is nothing to store.
             Stop::Interrupt(StopReason::Rollback | StopReason::Withdrawn) => {}
@@ -177,7 +181,7 @@ impl Agent<'_> {
     }
 
     /// Stores words that were cut off, if there are any.
-    async fn store_partial(&mut self) -> Result<(), Halt> {
+    pub(super) async fn store_partial(&mut self) -> Result<(), Halt> {
         let text = self.spoken.segment().to_owned();
         if !text.is_empty() {
             // The model has begun to answer with these hints before it.

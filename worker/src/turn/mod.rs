@@ -7,6 +7,7 @@ mod calls;
 mod command;
 mod compress;
 mod desk;
+mod external;
 mod model_call;
 mod prepare;
 mod prompt;

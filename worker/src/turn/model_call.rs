@@ -171,7 +171,11 @@ fn scattered(pause: Duration) -> Duration {
 }
 
 /// Shows what has not been shown. While the broker is away it is kept, to be shown later.
-async fn show(turn: &Turn, stage: Option<&Stage>, spoken: &mut Spoken) -> Result<(), Lost> {
+pub(super) async fn show(
+    turn: &Turn,
+    stage: Option<&Stage>,
+    spoken: &mut Spoken,
+) -> Result<(), Lost> {
     turn.fence.check()?;
     let Some(stage) = stage.filter(|_| turn.shared.node.bus.is_connected()) else { return Ok(()) };
     if let Some(draft) = spoken.draft(stage) {

@@ -4,6 +4,7 @@ mod children;
 mod compression;
 mod desk;
 mod events;
+mod external;
 mod interrupts;
 mod models_fail;
 mod provider;

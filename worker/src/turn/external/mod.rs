@@ -1,0 +1,177 @@
+//! A turn that another agent carries out: any program that speaks the Agent Client Protocol. Its words are our drafts, what it does
+//! is our activity, its requests for permission are our questions, and a stop is told to it before it is enforced.
+
+mod connection;
+mod program;
+
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema::{
+    PermissionOptionKind, RequestPermissionOutcome, RequestPermissionResponse,
+    SelectedPermissionOutcome, StopReason,
+};
+use node::settings::Acp;
+use proto::activity::State;
+use proto::transcript::Body;
+use proto::turn::Decision;
+use tokio::sync::mpsc;
+
+use self::connection::{Heard, Permission};
+use self::program::Program;
+use super::agent::Agent;
+use super::model_call::show;
+use super::{Ending, Halt, Stop, approval};
+use crate::models::ModelError;
+
+/// How long the program may take to end its turn after it was told to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How much of the conversation so far it is told, bytes.
+const BEFORE_BYTES_MAX: usize = 30 * 1024;
+const NOT_THERE: &str = "I cannot answer: the agent that works for me cannot be started. Whoever runs this system should check \
+                         agent.acp.";
+const BROKEN: &str = "The agent that works for me broke off. Please try again.";
+
+/// How the program's turn came to an end.
+enum End {
+    Itself(Result<StopReason, agent_client_protocol::Error>),
+    Killed,
+}
+
+impl Agent<'_> {
+    /// Has the program carry the turn out.
+    pub(super) async fn run_external(&mut self, settings: &Acp) -> Result<Ending, Halt> {
+        if let Some(stop) = self.turn.stopped() {
+            return Ok(Ending::Stopped(stop));
+        }
+        self.turn.fence.check()?;
+        let folder = &self.turn.shared.node.settings.worker.workspace;
+        let started = folder.canonicalize().and_then(|folder| Program::start(settings, &folder));
+        let mut program = match started {
+            Ok(program) => program,
+            Err(error) => {
+                tracing::error!(%error, "the external agent cannot be started");
+                return Ok(Ending::Failed(NOT_THERE.into()));
+            }
+        };
+        self.iteration = 1;
+        self.spoken.begin();
+        self.tracker.enter(State::WaitingForModel, &settings.command);
+        let (sender, mut heard) = mpsc::unbounded_channel();
+        let talk = connection::prompt(&mut program, self.prompt(), self.cut.clone(), sender);
+        let mut talk = Box::pin(talk);
+        let cut = self.cut.clone();
+        let late = async move {
+            cut.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::pin!(late);
+        let end = loop {
+            tokio::select! {
+                biased;
+                () = &mut late => break End::Killed,
+                Some(heard) = heard.recv() => self.heard(heard).await?,
+                outcome = &mut talk => break End::Itself(outcome),
+                () = self.spoken.due(), if self.turn.shared.node.bus.is_connected() => {
+                    show(self.turn, self.stage.as_ref(), &mut self.spoken).await?;
+                }
+            }
+        };
+        drop(talk);
+        while let Ok(more) = heard.try_recv() {
+            self.heard(more).await?;
+        }
+        drop(program);
+        self.turn.fence.check()?;
+        self.concluded(end).await
+    }
+
+    async fn concluded(&mut self, end: End) -> Result<Ending, Halt> {
+        if self.cut.is_cancelled() || matches!(end, End::Killed) {
+            let stop = self.turn.stopped().unwrap_or(Stop::HandBack);
+            return self.cut_off(stop).await;
+        }
+        let why = match end {
+            End::Itself(Ok(StopReason::Refusal)) => ModelError::Declined.for_people(),
+            End::Itself(Ok(_)) if !self.spoken.segment().is_empty() => {
+                show(self.turn, self.stage.as_ref(), &mut self.spoken).await?;
+                let text = self.spoken.segment().to_owned();
+                self.log
+                    .append(Body::Assistant { text, calls: Vec::new(), partial: false })
+                    .await?;
+                return Ok(Ending::Completed);
+            }
+            End::Itself(Ok(_)) => ModelError::Empty.for_people(),
+            End::Itself(Err(error)) => {
+                tracing::error!(%error, "the external agent broke off");
+                BROKEN.into()
+            }
+            End::Killed => BROKEN.into(),
+        };
+        self.store_partial().await?;
+        Ok(Ending::Failed(why))
+    }
+
+    /// What the program is told: the conversation so far, and the person's words.
+    fn prompt(&self) -> String {
+        let mut lines = Vec::new();
+        for entry in self.log.entries() {
+            if let Body::User { text, .. } = &entry.body {
+                lines.push(format!("PERSON: {text}"));
+            } else if let Body::Assistant { text, .. } = &entry.body {
+                lines.push(format!("YOU: {text}"));
+            }
+        }
+        let last = lines.pop().unwrap_or_default();
+        let now = last.strip_prefix("PERSON: ").unwrap_or(&last);
+        if lines.is_empty() {
+            return now.to_owned();
+        }
+        let before = lines.join("\n\n");
+        format!(
+            "[The conversation so far]\n{}\n\n[Now]\n{now}",
+            crate::text::end(&before, BEFORE_BYTES_MAX)
+        )
+    }
+
+    async fn heard(&mut self, heard: Heard) -> Result<(), Halt> {
+        match heard {
+            Heard::Words(words) => {
+                self.tracker.streaming();
+                self.spoken.push(&words);
+            }
+            Heard::Busy => self.tracker.touch(),
+            Heard::Tool(title) => self.tracker.tool("acp", &title, None),
+            Heard::Asked(permission) => self.permit(*permission).await?,
+        }
+        Ok(())
+    }
+
+    /// Puts a request for permission to the person.
+    async fn permit(&self, permission: Permission) -> Result<(), Halt> {
+        let Permission { title, options, responder } = permission;
+        let text = format!("The agent wants to do this: {title}\n\nReply /approve or /deny.");
+        let wanted = match self.ask(&title, text).await? {
+            approval::Heard::Decision(Decision::Approved) => {
+                [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]
+            }
+            approval::Heard::Decision(Decision::Denied { .. })
+            | approval::Heard::Nothing
+            | approval::Heard::Stop(_) => {
+                [PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways]
+            }
+        };
+        let found =
+            wanted.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
+        let outcome = match found {
+            Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(
+                option.option_id.clone(),
+            )),
+            None => RequestPermissionOutcome::Cancelled,
+        };
+        if let Err(error) = responder.respond(RequestPermissionResponse::new(outcome)) {
+            tracing::debug!(%error, "the external agent no longer waits for permission");
+        }
+        self.tracker.enter(State::WaitingForModel, "");
+        Ok(())
+    }
+}
