@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use node::exit::Exit;
 use node::process;
 
-use crate::{bench, config, console, data, nats_server, up};
+use crate::{bench, config, console, data, explain, nats_server, up};
 
 const AFTER_HELP: &str = "\
 Begin with `talaria up` (or `cargo up` in the source folder): it runs everything and prints the address of a chat page.
@@ -33,6 +33,8 @@ enum Command {
     Config(config::ConfigArgs),
     /// Measure this machine: added latency, turns per second, memory per turn
     Bench(bench::BenchArgs),
+    /// Say what became of a message, and why
+    Explain(explain::ExplainArgs),
     /// Obtain nats-server and print where it is
     Nats(NatsArgs),
 }
@@ -59,6 +61,7 @@ pub fn main() -> ExitCode {
             Command::Up(args) => Box::pin(up::run(args)).await,
             Command::Config(args) => config::run(&args),
             Command::Bench(args) => bench::run(&args).await,
+            Command::Explain(args) => explain::run(&args).await,
             Command::Nats(args) => nats(args).await,
         }
     }))

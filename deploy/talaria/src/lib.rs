@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod console;
 pub mod data;
+pub mod explain;
 pub mod nats_server;
 pub mod services;
 pub mod up;

@@ -36,3 +36,4 @@ pub use self::input::{Input, Signal};
 pub use self::policy::{Edits, Policy, Window};
 pub use self::session::Session;
 pub use self::time::Time;
+pub use self::wording::{because, outcome};

@@ -48,8 +48,9 @@ pub(crate) fn decided(decision: Decided, place: usize) -> String {
     format!("Queued ({}).{why}", ordinal(place))
 }
 
-/// The reason of a decision, for `/why`.
-fn because(decision: Decided) -> &'static str {
+/// The reason of a decision, for `/why` and for whoever looks at receipts.
+#[must_use]
+pub const fn because(decision: Decided) -> &'static str {
     match decision {
         Decided::Started => "nothing ran, so it started a turn",
         Decided::Interrupted => "a turn ran, and the mode says that a message interrupts",
@@ -96,7 +97,9 @@ pub(crate) fn why(last: Option<&Last>) -> String {
     }
 }
 
-const fn outcome(decision: Decided) -> &'static str {
+/// What a decision made of a message.
+#[must_use]
+pub const fn outcome(decision: Decided) -> &'static str {
     match decision {
         Decided::Started => "started",
         Decided::Queued { .. } => "queued",
