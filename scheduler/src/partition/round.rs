@@ -20,7 +20,7 @@ use super::desk::{Question, Request};
 use super::log::Entry;
 use super::settle::{self, Settled};
 use super::table::{Slot, Table};
-use super::{Owner, takeover};
+use super::{Lost, Owner, takeover};
 use crate::metrics::Metrics;
 
 /// At most how many inputs one round takes, so that its writes stay within what the broker likes to have in flight.
@@ -237,6 +237,7 @@ async fn load(owner: &Owner, sid: Sid) -> anyhow::Result<Found> {
     }
     match codec::decode::<Lease>(&stored.payload) {
         Ok(mut lease) => {
+            anyhow::ensure!(lease.epoch <= owner.epoch, Lost(owner.partition));
             if lease.epoch == owner.epoch || stored.sequence <= owner.settled {
                 lease.effects.clear();
             }

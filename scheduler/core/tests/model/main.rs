@@ -102,7 +102,17 @@ fn slips(slip: Slip, property: &'static str) {
 
 #[test]
 fn two_owners_at_once_lose_and_double_nothing() {
-    holds(handover(&["a"]));
+    holds(handover(&["a", "/queue b"]));
+}
+
+#[test]
+fn two_owners_at_once_and_a_stop_lose_and_double_nothing() {
+    holds(handover(&["a", "/stop"]));
+}
+
+#[test]
+fn an_owner_that_takes_over_twice_while_a_worker_dies_loses_and_doubles_nothing() {
+    holds(Handover { takeovers: 2, worker_deaths: 1, ..handover(&["a"]) });
 }
 
 #[test]

@@ -130,6 +130,7 @@ pub(crate) struct State {
     pub(crate) fates: BTreeMap<String, BTreeSet<Fated>>,
     pub(crate) went_back: bool,
     pub(crate) takeovers: u8,
+    pub(crate) stale_answers: u8,
     pub(crate) deaths: u8,
 }
 

@@ -56,6 +56,13 @@ impl State {
 
     /// Applies something; the write is a step of its own.
     pub(crate) fn begin(&mut self, system: &Handover, s: usize, work: Work) {
+        let newer =
+            self.stored.as_ref().is_some_and(|lease| lease.epoch.get() > self.owners[s].epoch);
+        let looks = self.owners[s].session.is_none() && system.bug != Some(Slip::NeverStepsDown);
+        if newer && looks {
+            self.owners[s] = Owner::default();
+            return;
+        }
         self.fetch(system, s);
         if self.apply(system, s, work) {
             self.owners[s].stage = Stage::Writing(work);
