@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use node::bus::Stored;
+use node::trace;
 use proto::codec;
 use proto::id::Seq;
 use proto::inbox::Inbox;
@@ -12,6 +13,7 @@ use proto::subject;
 use proto::topology::{INBOX, LEASES};
 use proto::turn::{News, TurnOrder, TurnRef};
 use scheduler_core::{Input, Session};
+use tracing::Span;
 
 use super::round::Work;
 use super::{Owner, takeover};
@@ -21,6 +23,8 @@ pub(crate) struct Message {
     pub(crate) subject: String,
     pub(crate) payload: Bytes,
     pub(crate) id: Option<String>,
+    /// The trace that it is part of.
+    pub(crate) span: Span,
 }
 
 pub(crate) async fn message(
@@ -30,7 +34,7 @@ pub(crate) async fn message(
     work: &[Work],
 ) -> anyhow::Result<Option<Message>> {
     let outbound = match effect {
-        Effect::Order => return Ok(order(owner, session)),
+        Effect::Order => return order(owner, session, work).await,
         Effect::Spawn { seq, session } => return spawn(owner, *seq, session, work).await,
         Effect::Roster { outbound, sessions } => roster(owner, outbound.clone(), sessions).await?,
         Effect::Census { outbound } => census(owner, outbound.clone()),
@@ -42,11 +46,11 @@ pub(crate) async fn message(
     };
     let subject = subject::outbox(&outbound.address, session.sid());
     let payload = codec::encode(&outbound).into();
-    Ok(Some(Message { subject, payload, id: Some(outbound.id.to_string()) }))
+    Ok(Some(Message { subject, payload, id: Some(outbound.id.to_string()), span: Span::current() }))
 }
 
-fn order(owner: &Owner, session: &Session) -> Option<Message> {
-    let turn = session.lease.phase.turn()?;
+async fn order(owner: &Owner, session: &Session, work: &[Work]) -> anyhow::Result<Option<Message>> {
+    let Some(turn) = session.lease.phase.turn() else { return Ok(None) };
     let order = TurnOrder {
         of: TurnRef { sid: session.sid(), turn: turn.id, attempt: turn.attempt },
         session: session.lease.session.clone(),
@@ -55,8 +59,25 @@ fn order(owner: &Owner, session: &Session) -> Option<Message> {
         address: turn.origin.address.clone(),
         fresh: turn.fresh,
     };
+    let leading = Seq::new(turn.id.get());
+    let span = if work.iter().any(|work| work.input.seq() == Some(leading)) {
+        Span::current()
+    } else {
+        trace_of(owner, session, leading).await?
+    };
     let subject = subject::turn(&owner.pool, session.sid());
-    Some(Message { subject, payload: codec::encode(&order).into(), id: None })
+    Ok(Some(Message { subject, payload: codec::encode(&order).into(), id: None, span }))
+}
+
+/// The trace of a message that has waited: its turn belongs to it, and not to whatever let the turn begin.
+async fn trace_of(owner: &Owner, session: &Session, leading: Seq) -> anyhow::Result<Span> {
+    let span = tracing::info_span!("schedule", session = %session.lease.session);
+    if !span.is_disabled()
+        && let Some(stored) = owner.bus.message(INBOX, leading.get()).await?
+    {
+        trace::continue_from(&span, Some(&stored.headers));
+    }
+    Ok(span)
 }
 
 /// The words of a reply: from the report of this round, or from the log.
@@ -130,7 +151,12 @@ async fn spawn(
     let sid = key.sid();
     let subject = subject::inbox(owner.bus.partition_of(sid), sid);
     let payload = codec::encode(&Inbox::Message(event)).into();
-    Ok(Some(Message { subject, payload, id: Some(format!("background-{}", at.get())) }))
+    Ok(Some(Message {
+        subject,
+        payload,
+        id: Some(format!("background-{}", at.get())),
+        span: Span::current(),
+    }))
 }
 
 /// Adds how many turns run everywhere.

@@ -187,9 +187,10 @@ async fn publish(owner: &Owner, session: &mut Session, work: &[Work]) -> anyhow:
         messages.extend(effects::message(owner, session, effect, work).await?);
     }
     let mut sent = Vec::with_capacity(messages.len());
-    for effects::Message { subject, payload, id } in &messages {
+    for effects::Message { subject, payload, id, span } in &messages {
         let write = Write { id: id.as_deref(), ..Write::default() };
-        sent.push(owner.bus.begin_write(subject.clone(), payload.clone(), write).await);
+        let begun = owner.bus.begin_write(subject.clone(), payload.clone(), write);
+        sent.push(begun.instrument(span.clone()).await);
     }
     for (sent, message) in sent.into_iter().zip(messages) {
         let mut outcome = match sent {
