@@ -1,8 +1,8 @@
 //! The scheduler: owns partitions of the session space, and in each applies the log to the leases. The decisions are in
 //! `scheduler-core`; here is only what carries them out.
 //!
-//! Each process announces itself, computes from the list of the living which partitions are its own ([`ownership`]), and runs
-//! one loop per partition ([`partition`]). Two owners of one partition for a moment are harmless: they decide from the same
+//! Each process announces itself, computes from the list of the living which partitions are its own (`ownership`), and runs
+//! one loop per partition (`partition`). Two owners of one partition for a moment are harmless: they decide from the same
 //! log, and of two writes to a lease the broker refuses one.
 
 mod metrics;
