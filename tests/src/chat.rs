@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reqwest::StatusCode;
+use serde_json::Value;
 
 use crate::callback::Post;
-use crate::webhook::WebhookClient;
+use crate::webhook::{WebhookClient, message};
 use crate::world::World;
 
 /// The chat.
@@ -36,6 +37,27 @@ impl<'a> Chat<'a> {
         id
     }
 
+    /// Sends a message with more in it than words (`media`, `user`, `edits`, …), and returns its id once it is accepted.
+    ///
+    /// # Panics
+    /// When it is not accepted.
+    pub async fn send(&self, more: Value) -> String {
+        let number = self.said.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = format!("{}-{number}", self.name);
+        let mut body = message(&id, &self.name, "");
+        for (key, value) in more.as_object().into_iter().flatten() {
+            body[key] = value.clone();
+        }
+        let answer = self.client.post(&body).await;
+        assert_eq!(answer.status, StatusCode::ACCEPTED, "{body}: {}", answer.body);
+        id
+    }
+
+    /// Waits for the `nth` question (from 1), and returns its text.
+    pub async fn question(&self, nth: usize) -> String {
+        self.of_kind("question", nth).await[nth - 1].text("text").to_owned()
+    }
+
     /// Waits for this many replies, and returns their texts in order.
     ///
     /// # Panics
@@ -60,6 +82,16 @@ impl<'a> Chat<'a> {
                 posts.iter().find(|post| post.taken && post.text("reply_to") == id).cloned()
             })
             .await
+    }
+
+    /// Waits for the reply to a message, and returns its text.
+    pub async fn reply_to(&self, id: &str) -> String {
+        let what = format!("a reply to {id}");
+        let is_it = |post: &&Post| {
+            post.taken && post.text("kind") == "reply" && post.text("reply_to") == id
+        };
+        let post = self.world.callbacks.wait_for(&what, |posts| posts.iter().find(is_it).cloned());
+        post.await.text("text").to_owned()
     }
 
     /// What has come back so far, of one kind.

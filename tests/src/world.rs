@@ -121,6 +121,16 @@ impl World {
         .await
     }
 
+    /// Waits for a file that a tool makes.
+    pub async fn file(&self, name: &str) {
+        let path = self.workspace().join(name);
+        eventually(&format!("the file {name}"), || {
+            let there = path.exists();
+            async move { there.then_some(()) }
+        })
+        .await;
+    }
+
     /// The folder of this world, for anything else.
     #[must_use]
     pub fn folder(&self) -> &Path {
