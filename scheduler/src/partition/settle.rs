@@ -58,7 +58,9 @@ async fn settle_in_span(owner: &Owner, mut slot: Slot, work: &[Work]) -> anyhow:
 type Said = Vec<(usize, Signal)>;
 
 fn apply(owner: &Owner, session: &mut Session, work: &[Work]) -> (bool, Said) {
-    let (now, mut changed, mut said) = (owner.now(), false, Said::new());
+    let (now, mut said) = (owner.now(), Said::new());
+    // What runs is fenced by the first write of a new owner, also where nothing else changes.
+    let mut changed = session.lease.epoch < owner.epoch && !session.is_idle();
     // An answer to a claim names the epoch of whoever gives it.
     session.lease.epoch = owner.epoch;
     let mut signals = Vec::new();

@@ -5,6 +5,8 @@ use stateright::{Model, Property};
 
 use super::{Action, Checkpoint, Entry, Fated, Handover, Job, Owner, Stage, State, Work};
 
+const FENCED: &str = "who has a turn in hand has fenced the owner before";
+
 impl Model for Handover {
     type State = State;
     type Action = Action;
@@ -37,7 +39,7 @@ impl Model for Handover {
         }
         self.owners(state, actions);
         let different = usize::from(state.workers[0] != state.workers[1]);
-        for (w, worker) in state.workers.iter().enumerate().take(1 + different) {
+        for (w, worker) in state.workers.iter().enumerate().take(self.workers.min(1 + different)) {
             if worker.claiming.is_none() && worker.running.is_none() && state.order.is_some() {
                 actions.push(Action::Pull(w));
             }
@@ -96,6 +98,18 @@ impl Model for Handover {
             }),
             Property::always("a message has one end", |_, state: &State| {
                 state.fates.values().all(|fates| fates.len() == 1)
+            }),
+            Property::always(FENCED, |_, state: &State| {
+                let current = |owner: &&Owner| {
+                    owner.epoch == state.checkpoint.epoch && owner.stage == Stage::Ready
+                };
+                let running = |owner: &Owner| {
+                    owner.session.as_ref().is_none_or(|session| {
+                        let stored = state.stored.as_ref().map(|lease| lease.epoch.get());
+                        session.is_idle() || stored == Some(owner.epoch)
+                    })
+                };
+                state.owners.iter().filter(current).all(running)
             }),
             Property::always("epochs do not go back", |_, state: &State| !state.went_back),
             Property::always("replies keep their order", |_, state: &State| {

@@ -21,6 +21,8 @@ pub(crate) struct Handover {
     /// How often a scheduler takes the partition over, with or without need.
     pub(crate) takeovers: u8,
     pub(crate) worker_deaths: u8,
+    /// One or two.
+    pub(crate) workers: usize,
     pub(crate) policy: Policy,
     pub(crate) bug: Option<Slip>,
 }
@@ -34,6 +36,8 @@ pub(crate) enum Slip {
     SkipsEffects,
     /// The checkpoint passes an input before what follows from it is out.
     ChecksTooEarly,
+    /// A new owner adopts what runs without writing it.
+    AdoptsSilently,
     /// An owner that finds a newer one goes on by itself.
     NeverStepsDown,
 }

@@ -83,9 +83,11 @@ impl State {
         let now = Time::from_ms(if let Work::Tick(ms) = work { ms } else { 0 });
         let owner = &mut self.owners[s];
         let session = owner.session.as_mut().expect("it was read");
+        let fences = session.lease.epoch.get() < owner.epoch && !session.is_idle();
         session.lease.epoch = Epoch::new(owner.epoch);
         let mut signals = Vec::new();
-        let changed = session.step(&system.policy, now, &input, &mut signals);
+        let mut changed = fences && system.bug != Some(Slip::AdoptsSilently);
+        changed |= session.step(&system.policy, now, &input, &mut signals);
         *session = Session::restore(session.lease.clone(), Time::from_ms(0));
         owner.said = signals.into_iter().filter_map(said).collect();
         changed
