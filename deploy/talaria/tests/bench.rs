@@ -24,6 +24,9 @@ async fn the_report_has_every_figure() {
         .flat_map(|name| ["p50", "p99"].map(|percentile| format!("{name}/{percentile}")));
     let others = [
         "/raw/pipelined_publish_per_s",
+        "/scheduler/inputs_per_s",
+        "/scheduler/kv_updates_per_s",
+        "/scheduler/ratio",
         "/turns_per_s/1",
         "/turns_per_s/10",
         "/turns_per_s/100",

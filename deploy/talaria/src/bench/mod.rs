@@ -1,6 +1,7 @@
 //! `talaria bench`: what this machine does, beside what its broker would allow. A broker of its own in a temporary folder, all
 //! services in one process, a model that answers at once, and a platform that takes everything.
 
+mod decisions;
 mod latency;
 mod load;
 mod raw;
@@ -16,6 +17,7 @@ use anyhow::Context;
 use clap::Args;
 use node::exit::Exit;
 
+pub use self::decisions::Decisions;
 pub use self::raw::Raw;
 pub use self::report::{DISPATCH, INTERRUPT, Ratios, Report, TURNS};
 pub use self::stats::Percentiles;
@@ -83,6 +85,8 @@ pub async fn measure(tools: &std::path::Path, effort: Effort) -> anyhow::Result<
         .map_err(|error| unavailable(error.into()))?;
     console::note("measuring the broker …");
     let raw = raw::measure(&server, effort.operations).await.context("measuring the broker")?;
+    console::note("measuring the scheduler …");
+    let decisions = decisions::measure(&server, effort.operations * 4).await?;
     let mut rig = Rig::start(&server).await.context("starting the system")?;
     console::note("measuring latencies …");
     let latency = latency::measure(&mut rig, effort.operations).await.context("latencies")?;
@@ -96,5 +100,5 @@ pub async fn measure(tools: &std::path::Path, effort: Effort) -> anyhow::Result<
     }
     rig.stop().await.context("stopping the system")?;
     server.stop().await;
-    Ok(Report::new(raw, &latency, turns, bytes))
+    Ok(Report::new(raw, decisions, &latency, turns, bytes))
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::decisions::Decisions;
 use super::latency::Latency;
 use super::raw::Raw;
 use super::stats::{Percentiles, rounded};
@@ -14,6 +15,8 @@ use super::stats::{Percentiles, rounded};
 pub struct Report {
     /// The broker by itself.
     pub raw: Raw,
+    /// The scheduler alone, beside the broker's own rate.
+    pub scheduler: Decisions,
     /// A message is accepted: its model call begins.
     pub dispatch_ms: Percentiles,
     /// A second message is accepted: the first one's model connection is closed.
@@ -55,6 +58,7 @@ impl Report {
     /// Puts the figures together.
     pub(super) fn new(
         raw: Raw,
+        scheduler: Decisions,
         latency: &Latency,
         turns_per_s: BTreeMap<usize, f64>,
         bytes_per_turn: f64,
@@ -71,6 +75,7 @@ impl Report {
         };
         Self {
             raw,
+            scheduler,
             dispatch_ms: latency.dispatch,
             interrupt_ms: latency.interrupt,
             stop_ack_ms: latency.stop_ack,
@@ -96,6 +101,12 @@ impl fmt::Display for Report {
             writeln!(f, "  {:<52} {turns:>10.0} /s", format!("turns with {sessions} sessions"))?;
         }
         writeln!(f, "  {:<52} {:>10.0} bytes", "memory of a running turn", self.bytes_per_turn)?;
+        let Decisions { inputs_per_s, kv_updates_per_s, ratio } = self.scheduler;
+        writeln!(
+            f,
+            "  {:<52} {inputs_per_s:>10.0} /s",
+            "inputs decided on by the scheduler alone"
+        )?;
         writeln!(f, "\nThe broker by itself, in the same run")?;
         line(f, "publish, acknowledged", self.raw.publish_ack_us, "us")?;
         line(f, "request and reply", self.raw.request_reply_us, "us")?;
@@ -103,10 +114,12 @@ impl fmt::Display for Report {
         line(f, "publish to a stream -> pulled", self.raw.pull_us, "us")?;
         let publishes = self.raw.pipelined_publish_per_s;
         writeln!(f, "  {:<52} {publishes:>10.0} /s", "publishes, many in flight")?;
+        writeln!(f, "  {:<52} {kv_updates_per_s:>10.0} /s", "compare-and-sets, many in flight")?;
         let Ratios { dispatch_over_hops, interrupt_over_hops, turns_over_publishes } = self.ratios;
         writeln!(f, "\nCompared (raw figures are p50)")?;
         writeln!(f, "  dispatch_over_hops   {dispatch_over_hops:>8.3} = {DISPATCH}")?;
         writeln!(f, "  interrupt_over_hops  {interrupt_over_hops:>8.3} = {INTERRUPT}")?;
-        writeln!(f, "  turns_over_publishes {turns_over_publishes:>8.3} = {TURNS}")
+        writeln!(f, "  turns_over_publishes {turns_over_publishes:>8.3} = {TURNS}")?;
+        writeln!(f, "  scheduler.ratio      {ratio:>8.3} = inputs decided on / compare-and-sets")
     }
 }

@@ -211,7 +211,7 @@ impl Rig {
     }
 }
 
-async fn say(
+pub(super) async fn say(
     publisher: &Publisher,
     chat: &str,
     text: &str,
