@@ -95,6 +95,12 @@ pub fn event(sid: Sid) -> String {
     format!("event.{sid}")
 }
 
+/// What was decided about all sessions.
+#[must_use]
+pub const fn events() -> &'static str {
+    "event.*"
+}
+
 /// Where claims of a partition are asked.
 #[must_use]
 pub fn claim(partition: Partition) -> String {

@@ -88,7 +88,7 @@ async fn update(
 ) -> anyhow::Result<PublishAckFuture> {
     let mut headers = HeaderMap::new();
     headers.insert(EXPECT, revision.to_string().as_str());
-    let subject = format!("$KV.{BUCKET}.{key}");
+    let subject = proto::subject::bucket_subject(BUCKET, &key.to_string());
     Ok(context.publish_with_headers(subject, headers, payload.clone()).await?)
 }
 
@@ -98,7 +98,7 @@ async fn inputs(server: &Server, sessions: usize) -> anyhow::Result<f64> {
     let stop = CancellationToken::new();
     let node = Node::connect(settings, "bench-scheduler", stop.clone()).await?;
     let publisher = Publisher::new(node.bus.clone(), Metrics::new(&node.metrics));
-    let mut facts = server.connect().await?.subscribe("event.>").await?;
+    let mut facts = server.connect().await?.subscribe(proto::subject::events()).await?;
     let health = node.health.clone();
     let running = tokio::spawn(scheduler::run(node));
     timeout(PATIENCE, health.ready()).await.context("the scheduler is not ready")?;

@@ -57,7 +57,7 @@ pub async fn run(args: &ExplainArgs) -> anyhow::Result<()> {
 /// When the receipts cannot be read.
 pub async fn paths(bus: &Bus, message: &str) -> anyhow::Result<Vec<Path>> {
     let mut subjects = Vec::new();
-    read::receipts(bus, "event.*", |subject, _, receipt| {
+    read::receipts(bus, proto::subject::events(), |subject, _, receipt| {
         if path::names(&receipt.fact, message) && !subjects.iter().any(|known| known == subject) {
             subjects.push(subject.to_owned());
         }
