@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn partitions_are_shared_evenly_and_a_newcomer_takes_only_its_share() {
-        let ids: Vec<_> = (1..=4_u64).map(|n| ProcessId::new(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let ids: Vec<_> =
+            (1..=4_u64).map(|n| ProcessId::new(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
         let count = |schedulers: &[ProcessId], id| {
             Partition::all(256).filter(|p| owner(*p, schedulers) == Some(id)).count()
         };
