@@ -1,0 +1,43 @@
+//! The settings themselves: what an operator can choose, a file for each section, with the defaults.
+
+mod agent;
+mod ingress;
+mod model;
+mod nats;
+mod scheduler;
+mod streams;
+mod telemetry;
+mod worker;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::agent::{Acp, Agent, Edits};
+pub use self::ingress::{Ingress, Webhook};
+pub use self::model::Model;
+pub use self::nats::Nats;
+pub use self::scheduler::Scheduler;
+pub use self::streams::Streams;
+pub use self::telemetry::{LogFormat, Telemetry};
+pub use self::worker::{Mcp, SandboxMode, SearchKind, WebSearch, Worker};
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// How to reach the broker.
+    pub nats: Nats,
+    /// The streams; fixed when they are created.
+    pub streams: Streams,
+    /// Leases and deadlines.
+    pub scheduler: Scheduler,
+    /// How the agent behaves.
+    pub agent: Agent,
+    /// The model that answers.
+    pub model: Model,
+    /// The processes that run turns.
+    pub worker: Worker,
+    /// The front door.
+    pub ingress: Ingress,
+    /// Logs and traces.
+    pub telemetry: Telemetry,
+}
