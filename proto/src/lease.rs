@@ -8,7 +8,7 @@ use crate::id::{AskId, Attempt, Epoch, ProcessId, Seq, TurnId};
 use crate::outbound::Outbound;
 use crate::receipt::Decided;
 use crate::session::SessionKey;
-use crate::turn::{Decision, StopReason, TurnKind};
+use crate::turn::{AskKind, Decision, StopReason, TurnKind};
 
 /// How far a partition has come (`leases` bucket, key `checkpoint.<p>`). Each new owner raises the epoch by compare-and-set, so
 /// that an earlier owner's next checkpoint is refused and it steps down.
@@ -172,9 +172,9 @@ pub struct Turn {
     /// Hints that were passed on and not reported as seen by the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steers: Vec<Waiting>,
-    /// Questions that no one has answered.
+    /// What it asked and no one has answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asks: Vec<AskId>,
+    pub asks: Vec<Ask>,
     /// Answers that the worker has not confirmed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<(AskId, Decision)>,
@@ -184,6 +184,16 @@ pub struct Turn {
     /// Whether the warning before the timeout went out.
     #[serde(default)]
     pub warned: bool,
+}
+
+/// Something that a turn waits for a person to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Ask {
+    /// Its id.
+    pub id: AskId,
+    /// What is wanted.
+    #[serde(default)]
+    pub kind: AskKind,
 }
 
 /// Who caused something, and where to answer it.
@@ -217,6 +227,9 @@ pub struct Waiting {
     pub origin: Origin,
     /// When it was accepted, milliseconds since 1970.
     pub accepted_at_ms: u64,
+    /// Whether it answers what the turn asked: that it is seen goes without saying.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub answers: bool,
 }
 
 /// An input that belongs to one before it.
@@ -226,6 +239,21 @@ pub struct More {
     pub seq: Seq,
     /// The platform's id of the message.
     pub message: String,
+    /// Where it came from, if not from where the message came that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Address>,
+}
+
+impl More {
+    /// Who caused it, and where to answer it; `lead` is that of the message that it belongs to.
+    #[must_use]
+    pub fn origin(&self, lead: &Origin) -> Origin {
+        Origin {
+            address: self.address.clone().unwrap_or_else(|| lead.address.clone()),
+            message: self.message.clone(),
+            user: lead.user.clone(),
+        }
+    }
 }
 
 /// What makes inputs belong together.

@@ -19,7 +19,8 @@ pub enum Kind {
     Ack,
     /// A question that waits for a decision.
     Question,
-    /// The turn ended without an answer: what was streamed stays as it is. Adapters with nothing on screen ignore it.
+    /// The message gets no answer of its own: what was streamed for it stays as it is. The words, if any, say why to whoever
+    /// waits for one; adapters where nobody waits ignore it.
     Closed,
 }
 

@@ -6,13 +6,13 @@ use crate::id::{Attempt, ProcessId, Seq, TurnId};
 use crate::session::SessionKey;
 use crate::turn::{Outcome, StopReason};
 
-/// One thing that happened to a session.
+/// What one write of a session's lease made true.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Receipt {
     /// The session's readable key.
     pub session: SessionKey,
-    /// What happened.
-    pub fact: Fact,
+    /// What happened, in order.
+    pub facts: Vec<Fact>,
 }
 
 /// Why a message that might have interrupted waits instead.
@@ -134,6 +134,8 @@ pub enum Decided {
     RolledBack,
     /// It was passed to the running turn.
     Steered,
+    /// It answers what the running turn asked.
+    Answering,
     /// It joined a message that was waiting.
     Merged,
     /// It waits for more of its kind, and then leads a turn.

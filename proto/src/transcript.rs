@@ -54,6 +54,9 @@ pub enum Body {
         output: String,
         /// How it went.
         status: CallStatus,
+        /// The places in `INBOX` of the messages whose words are in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        inputs: Vec<Seq>,
     },
     /// A new attempt goes on from here; shuts out what an earlier one might still write.
     Resumed,

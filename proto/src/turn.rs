@@ -145,6 +145,17 @@ pub enum StopReason {
     Withdrawn,
 }
 
+/// What a turn wants of a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskKind {
+    /// Leave to do something: only a decision counts, and words decide nothing.
+    #[default]
+    Approval,
+    /// An answer in words: the next plain ones of the person are it.
+    Question,
+}
+
 /// A decision on an ask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -156,6 +167,11 @@ pub enum Decision {
         /// What the person said, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+    /// The person answered a question in words of their own.
+    Answered {
+        /// Where the words stand in `INBOX`.
+        seq: Seq,
     },
 }
 
@@ -261,6 +277,9 @@ pub enum News {
         ask: AskId,
         /// What to show.
         text: String,
+        /// What is wanted.
+        #[serde(default)]
+        kind: AskKind,
     },
     /// It waits no longer (answered, timed out, or stopped).
     AskClosed {

@@ -69,9 +69,11 @@ async fn record(node: &Node) {
         Fact::Ended { turn, attempt, end: End::Reported { outcome: Outcome::Completed } },
         settled("m1", Fate::Answered, Some(turn)),
     ];
-    for fact in facts {
+    // Two writes of the lease, each with what it made true.
+    for facts in [&facts[..4], &facts[4..]] {
         let subject = subject::event(session.sid());
-        let receipt = codec::encode(&Receipt { session: session.clone(), fact });
+        let receipt = Receipt { session: session.clone(), facts: facts.to_vec() };
+        let receipt = codec::encode(&receipt);
         node.bus.stream().publish(subject, receipt.into()).await.unwrap().await.unwrap();
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use node::bus::Bus;
-use proto::outbound::Outbound;
+use proto::outbound::{Kind, Outbound};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +50,8 @@ impl Courier {
         {
             return Verdict::Left;
         }
-        let recorded = !self.adapter.connection_bound();
+        // That a message is closed shows nothing, so saying it twice does no harm.
+        let recorded = !self.adapter.connection_bound() && outbound.kind != Kind::Closed;
         if recorded {
             match self.known(outbound).await {
                 None => return Verdict::Left,

@@ -4,15 +4,15 @@ use proto::activity::{Activity, State};
 use proto::event::{Address, BusyMode, Line, Media, MediaKind, MessageEvent, Quote, Speaker, User};
 use proto::id::{AskId, Attempt, ConversationId, Epoch, OutboundId, ProcessId, Seq, Sid, TurnId};
 use proto::inbox::Inbox;
-use proto::lease::{Burst, Choices, Effect, Last, Lease, More, Origin, Phase, Turn, Waiting};
+use proto::lease::{Ask, Burst, Choices, Effect, Last, Lease, More, Origin, Phase, Turn, Waiting};
 use proto::member::{Member, Role};
 use proto::outbound::{Draft, Kind, Outbound};
 use proto::receipt::{Decided, End, Fact, Fate, QueueReason, Receipt, Refusal, StateName};
 use proto::session::{ChatKind, SessionKey, SessionParts};
 use proto::transcript::{Body, CallStatus, Entry, Profile, ToolCall};
 use proto::turn::{
-    Beat, BeatReply, BeatTurn, Claim, ClaimReply, Control, Decision, Denial, News, Outcome,
-    StopReason, TurnKind, TurnOrder, TurnRef, TurnReport, Usage,
+    AskKind, Beat, BeatReply, BeatTurn, Claim, ClaimReply, Control, Decision, Denial, News,
+    Outcome, StopReason, TurnKind, TurnOrder, TurnRef, TurnReport, Usage,
 };
 use talaria_proto as proto;
 
@@ -87,11 +87,12 @@ fn waiting() -> Waiting {
         kind: TurnKind::Chat,
         origin: origin(),
         accepted_at_ms: 2,
+        answers: true,
     }
 }
 
 fn more() -> Vec<More> {
-    vec![More { seq: Seq::new(6), message: "m2".into() }]
+    vec![More { seq: Seq::new(6), message: "m2".into(), address: Some(address()) }]
 }
 
 /// What waits with everything that can belong to it.
@@ -112,7 +113,7 @@ fn turn() -> Turn {
         fresh: false,
         more: Vec::new(),
         steers: vec![waiting()],
-        asks: vec![ask()],
+        asks: vec![Ask { id: ask(), kind: AskKind::Question }],
         answers: vec![(ask(), Decision::Denied { reason: Some("no".into()) })],
         notices: 1,
         warned: true,
@@ -169,7 +170,10 @@ fn inputs() {
     let usage = Usage { input: 10, output: 20 };
     let (outcome, reply, steered) = (Outcome::Completed, "words".into(), vec![Seq::new(5)]);
     frozen("inbox-finished", &report(News::Finished { outcome, reply, steered, usage }));
-    frozen("inbox-asked", &report(News::Asked { ask: ask(), text: "may I?".into() }));
+    frozen(
+        "inbox-asked",
+        &report(News::Asked { ask: ask(), text: "may I?".into(), kind: AskKind::Question }),
+    );
     frozen("inbox-ask-closed", &report(News::AskClosed { ask: ask() }));
     frozen("inbox-handed-back", &report(News::HandedBack));
 }
@@ -249,6 +253,11 @@ fn heartbeats() {
                 Control::Abandon { of: of() },
                 Control::Steer { of: of(), seq: Seq::new(5) },
                 Control::Answer { of: of(), ask: ask(), decision: Decision::Approved },
+                Control::Answer {
+                    of: of(),
+                    ask: ask(),
+                    decision: Decision::Answered { seq: Seq::new(6) },
+                },
             ],
         },
     );
@@ -264,7 +273,8 @@ fn conversations() {
     let (text, calls) = ("let me see".into(), vec![call]);
     frozen("entry-assistant", &entry(Body::Assistant { text, calls, partial: true }));
     let (output, status) = ("done".into(), CallStatus::Done);
-    frozen("entry-result", &entry(Body::Result { call: "c1".into(), output, status }));
+    let inputs = vec![Seq::new(7)];
+    frozen("entry-result", &entry(Body::Result { call: "c1".into(), output, status, inputs }));
     frozen("entry-resumed", &entry(Body::Resumed));
     frozen("entry-attached", &entry(Body::Attached { media: event().media }));
     let (turn, inputs) = (TurnId::new(1), vec![Seq::new(1)]);
@@ -309,7 +319,7 @@ fn deliveries() {
 
 #[test]
 fn receipts() {
-    let receipt = |fact| Receipt { session: session(), fact };
+    let receipt = |fact| Receipt { session: session(), facts: vec![fact] };
     let (turn, attempt) = (TurnId::new(1), ATTEMPT);
     let decision = Decided::Queued { reason: QueueReason::Depth };
     frozen(
@@ -352,6 +362,7 @@ fn vocabulary() {
             Decided::Interrupted,
             Decided::RolledBack,
             Decided::Steered,
+            Decided::Answering,
             Decided::Merged,
             Decided::Collecting,
             Decided::Background,

@@ -1,10 +1,10 @@
 //! Asks: what a running turn wants to know from a person. Each has an id, is decided once, and never interrupts the turn.
 
 use proto::id::{AskId, OutboundId};
-use proto::lease::{Effect, Phase, Turn, Waiting};
+use proto::lease::{Ask, Effect, Phase, Turn, Waiting};
 use proto::outbound::{Kind, Outbound};
 use proto::receipt::Decided;
-use proto::turn::{Control, Decision};
+use proto::turn::{AskKind, Control, Decision};
 
 use crate::session::Step;
 use crate::wording;
@@ -56,9 +56,9 @@ impl Step<'_> {
             return self.answer(waiting, wording::nothing_asked());
         };
         let asks: Vec<AskId> = match which {
-            Which::Oldest => turn.asks.first().copied().into_iter().collect(),
-            Which::All => turn.asks.clone(),
-            Which::Named(ask) if turn.asks.contains(&ask) => vec![ask],
+            Which::Oldest => turn.asks.first().map(|ask| ask.id).into_iter().collect(),
+            Which::All => turn.asks.iter().map(|ask| ask.id).collect(),
+            Which::Named(ask) if turn.asks.iter().any(|open| open.id == ask) => vec![ask],
             Which::Named(ask) => return self.answer(waiting, wording::ask_is_closed(ask)),
         };
         if asks.is_empty() {
@@ -67,7 +67,7 @@ impl Step<'_> {
         if turn.origin.user.id != waiting.origin.user.id {
             return self.answer(waiting, wording::not_yours_to_decide());
         }
-        turn.asks.retain(|open| !asks.contains(open));
+        turn.asks.retain(|open| !asks.contains(&open.id));
         turn.answers.extend(asks.iter().map(|ask| (*ask, decision.clone())));
         let (worker, turn) = (*worker, turn.clone());
         for ask in &asks {
@@ -79,9 +79,32 @@ impl Step<'_> {
         self.answer(waiting, wording::decision(decision, asks.len()))
     }
 
+    /// The question that the words of a person answer: the oldest that their turn waits for.
+    pub(crate) fn question_for(&self, user: &str) -> Option<AskId> {
+        let Phase::Running { turn, .. } = &self.session.lease.phase else { return None };
+        let open = turn.asks.iter().find(|ask| ask.kind == AskKind::Question);
+        open.filter(|_| turn.origin.user.id == user).map(|ask| ask.id)
+    }
+
+    /// Plain words are what the turn waits for. They go with it as a hint does, so that they are not lost with its worker: what
+    /// the model has not seen leads the next turn.
+    pub(crate) fn answered(&mut self, waiting: Waiting, ask: AskId) -> Decided {
+        let seq = waiting.seq;
+        let Phase::Running { turn, worker } = &mut self.session.lease.phase else {
+            return Decided::TooLate;
+        };
+        turn.asks.retain(|open| open.id != ask);
+        let decision = Decision::Answered { seq };
+        turn.answers.push((ask, decision.clone()));
+        turn.steers.push(Waiting { answers: true, ..waiting });
+        let (worker, turn) = (*worker, turn.clone());
+        self.tell(worker, Control::Answer { of: self.name(&turn), ask, decision });
+        Decided::Answering
+    }
+
     /// A turn asks.
-    pub(crate) fn asked(&mut self, ask: AskId, text: &str) {
-        let yolo = self.session.lease.choices.yolo;
+    pub(crate) fn asked(&mut self, ask: AskId, kind: AskKind, text: &str) {
+        let yolo = kind == AskKind::Approval && self.session.lease.choices.yolo;
         let Phase::Running { turn, worker } = &mut self.session.lease.phase else { return };
         if ask.turn != turn.id || ask.attempt != turn.attempt {
             return;
@@ -95,19 +118,21 @@ impl Step<'_> {
             );
             return;
         }
-        turn.asks.push(ask);
+        turn.asks.push(Ask { id: ask, kind });
         let turn: Turn = turn.clone();
         let text = text.chars().take(QUESTION_CHARS).collect();
         let outbound = self.outbound_of_turn(&turn, "ask", Kind::Question, text);
         let id = OutboundId::of_turn(turn.id, &format!("ask-{}-{}", ask.attempt.get(), ask.number));
-        let outbound = Outbound { id, ask: Some(ask), ..outbound };
+        // Buttons decide; a question wants words.
+        let buttons = (kind == AskKind::Approval).then_some(ask);
+        let outbound = Outbound { id, ask: buttons, ..outbound };
         self.lease().effects.push(Effect::Send { outbound });
     }
 
     /// A turn no longer waits for an answer.
     pub(crate) fn ask_closed(&mut self, ask: AskId) {
         if let Some(turn) = self.session.lease.phase.turn_mut() {
-            turn.asks.retain(|open| *open != ask);
+            turn.asks.retain(|open| open.id != ask);
             turn.answers.retain(|(answered, _)| *answered != ask);
         }
     }

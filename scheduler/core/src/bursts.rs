@@ -1,7 +1,7 @@
 //! Messages that belong together: the parts of an album, pictures sent one after the other, and what is collected on purpose.
 //! Their place is that of the first; a window only delays the order, never the log.
 
-use proto::lease::{Burst, More, Phase, Waiting};
+use proto::lease::{Burst, More, Origin, Phase, Waiting};
 use proto::receipt::{Decided, QueueReason};
 
 use crate::policy::{Policy, Window};
@@ -80,5 +80,7 @@ fn belongs(first: &Waiting, next: &Waiting) -> bool {
 const MORE_MAX: usize = 32;
 
 fn join(first: &mut Waiting, next: Waiting) {
-    first.more.push(More { seq: next.seq, message: next.origin.message });
+    let Origin { address, message, .. } = next.origin;
+    let address = (address != first.origin.address).then_some(address);
+    first.more.push(More { seq: next.seq, message, address });
 }

@@ -41,7 +41,9 @@ impl Session {
             (orders <= 1, "one order at a time"),
             (
                 lease.phase.turn().is_none_or(|turn| {
-                    turn.asks.iter().all(|ask| (ask.turn, ask.attempt) == (turn.id, turn.attempt))
+                    turn.asks
+                        .iter()
+                        .all(|ask| (ask.id.turn, ask.id.attempt) == (turn.id, turn.attempt))
                 }),
                 "an open ask belongs to the current attempt",
             ),

@@ -90,6 +90,7 @@ impl Step<'_> {
         self.close(waiting.seq, &waiting.origin);
         self.settled(&waiting.origin.message, fate);
         for more in &waiting.more {
+            self.close(more.seq, &more.origin(&waiting.origin));
             self.settled(&more.message, fate);
         }
     }

@@ -3,7 +3,7 @@
 use proto::command::{self, Parsed};
 use proto::event::MessageEvent;
 use proto::id::Seq;
-use proto::lease::{Burst, Lease, Origin, Phase, Turn, Waiting};
+use proto::lease::{Burst, Lease, More, Phase, Turn, Waiting};
 use proto::outbound::Kind;
 use proto::receipt::{Decided, Fact, Fate, Refusal};
 use proto::turn::{StopReason, TurnKind};
@@ -134,16 +134,17 @@ impl Step<'_> {
 
     /// Takes a message out of what it belongs to.
     fn leave_out(&mut self, message: &str) -> bool {
-        let mut found = false;
+        let mut found = None;
         for waiting in held(self.lease()) {
-            let before = waiting.more.len();
-            waiting.more.retain(|more| more.message != message);
-            found |= waiting.more.len() < before;
+            if let Some(at) = waiting.more.iter().position(|more| more.message == message) {
+                let more = waiting.more.remove(at);
+                found = Some((more.seq, more.origin(&waiting.origin)));
+            }
         }
-        if found {
-            self.settled(message, Fate::Withdrawn);
-        }
-        found
+        let Some((seq, origin)) = found else { return false };
+        self.close(seq, &origin);
+        self.settled(message, Fate::Withdrawn);
+        true
     }
 
     /// Whether the turn in progress is about a message.
@@ -179,13 +180,13 @@ fn is_for_agent(event: &MessageEvent) -> bool {
 fn without_lead(waiting: Waiting) -> Option<Waiting> {
     let mut more = waiting.more.into_iter();
     let next = more.next()?;
-    Some(Waiting {
-        seq: next.seq,
-        edited: None,
-        more: more.collect(),
-        origin: Origin { message: next.message, ..waiting.origin },
-        ..waiting
-    })
+    let old = waiting.origin.address.clone();
+    let origin = next.origin(&waiting.origin);
+    let rest = more.map(|more| {
+        let address = more.address.unwrap_or_else(|| old.clone());
+        More { address: (address != origin.address).then_some(address), ..more }
+    });
+    Some(Waiting { seq: next.seq, edited: None, more: rest.collect(), origin, ..waiting })
 }
 
 /// What a turn that has not begun was made of.
@@ -198,5 +199,6 @@ fn as_waiting(turn: Turn) -> Waiting {
         kind: turn.kind,
         origin: turn.origin,
         accepted_at_ms: turn.accepted_at_ms,
+        answers: false,
     }
 }

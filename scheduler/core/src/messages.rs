@@ -126,6 +126,11 @@ impl Step<'_> {
         if burst != Burst::Single {
             return self.burst(Waiting { burst, ..waiting });
         }
+        if event.media.is_empty()
+            && let Some(ask) = self.question_for(&event.user.id)
+        {
+            return self.answered(waiting, ask);
+        }
         let mode = self.session.lease.choices.busy.or(event.mode).unwrap_or(self.policy.busy_mode);
         self.by_mode(waiting, event, mode, Told::Sometimes)
     }
@@ -297,5 +302,6 @@ pub(crate) fn waiting(seq: Seq, event: &MessageEvent) -> Waiting {
             user: event.user.clone(),
         },
         accepted_at_ms: event.accepted_at_ms,
+        answers: false,
     }
 }

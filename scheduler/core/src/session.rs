@@ -187,10 +187,15 @@ impl Step<'_> {
     }
 
     /// Ends what an adapter may still show or wait for because of a message that will get no answer.
-    pub(crate) fn close(&mut self, leading: Seq, origin: &Origin) {
-        let turn = TurnId::from(leading);
+    pub(crate) fn close(&mut self, seq: Seq, origin: &Origin) {
+        self.close_saying(seq, origin, String::new());
+    }
+
+    /// The same, with words for whoever waits for an answer to it.
+    pub(crate) fn close_saying(&mut self, seq: Seq, origin: &Origin, text: String) {
+        let turn = TurnId::from(seq);
         let mut outbound =
-            self.outbound(OutboundId::of_turn(turn, "closed"), Kind::Closed, origin, String::new());
+            self.outbound(OutboundId::of_turn(turn, "closed"), Kind::Closed, origin, text);
         outbound.turn = Some(turn);
         self.lease().effects.push(Effect::Send { outbound });
     }

@@ -29,8 +29,7 @@ impl Session {
             lines.push(wording::activity(activity));
         }
         if !turn.asks.is_empty() {
-            let ids: Vec<_> = turn.asks.iter().map(ToString::to_string).collect();
-            lines.push(format!("waits for a decision: {} — /approve or /deny", ids.join(", ")));
+            lines.push(wording::open_asks(&turn.asks));
         }
         lines.push(format!("{} queued", lease.queue.len()));
         lines.join("\n")

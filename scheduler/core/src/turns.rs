@@ -151,7 +151,7 @@ impl Step<'_> {
             | Phase::Stopping { .. } => return,
         };
         match &report.news {
-            News::Asked { ask, text } => self.asked(*ask, text),
+            News::Asked { ask, text, kind } => self.asked(*ask, *kind, text),
             News::AskClosed { ask } => self.ask_closed(*ask),
             News::HandedBack => match stopped {
                 Some(why) => self.release(&turn, why),
@@ -198,9 +198,11 @@ impl Step<'_> {
     pub(crate) fn put_first(&mut self, unseen: Vec<Waiting>, silent: bool) {
         if silent {
             for steer in &unseen {
+                self.close(steer.seq, &steer.origin);
                 self.settled(&steer.origin.message, Fate::Cleared);
             }
         } else {
+            let unseen = unseen.into_iter().map(|steer| Waiting { answers: false, ..steer });
             self.session.lease.queue.splice(0..0, unseen);
         }
     }
@@ -280,15 +282,21 @@ impl Step<'_> {
         };
         self.fact(of(&turn.origin.message, fate));
         for more in &turn.more {
-            self.fact(of(&more.message, if fate == Fate::Answered { Fate::Merged } else { fate }));
+            let fate = if fate == Fate::Answered { Fate::Merged } else { fate };
+            let text = if fate == Fate::Merged { wording::merged() } else { String::new() };
+            self.close_saying(more.seq, &more.origin(&turn.origin), text);
+            self.fact(of(&more.message, fate));
         }
     }
 
     /// The model has seen a hint: the person is told, since only that makes it certain.
     pub(crate) fn steer_seen(&mut self, turn: &Turn, steer: &Waiting) {
-        let id = OutboundId::of_input(steer.seq, "seen");
-        let outbound = self.outbound(id, Kind::Ack, &steer.origin, wording::steer_seen());
-        self.lease().effects.push(Effect::Send { outbound });
+        if !steer.answers {
+            let id = OutboundId::of_input(steer.seq, "seen");
+            let outbound = self.outbound(id, Kind::Ack, &steer.origin, wording::steer_seen());
+            self.lease().effects.push(Effect::Send { outbound });
+        }
+        self.close_saying(steer.seq, &steer.origin, wording::went_into_turn(steer.answers));
         let message = steer.origin.message.clone();
         self.fact(Fact::Settled { message, fate: Fate::Steered, turn: Some(turn.id) });
     }

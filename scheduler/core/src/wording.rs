@@ -4,10 +4,10 @@ use proto::activity::{Activity, State};
 use proto::command::Spec;
 use proto::event::{BusyMode, User};
 use proto::id::AskId;
-use proto::lease::Last;
+use proto::lease::{Ask, Last};
 use proto::receipt::{Decided, QueueReason, Refusal};
 use proto::session::SessionKey;
-use proto::turn::Decision;
+use proto::turn::{AskKind, Decision};
 
 /// What became of a message; `place` is its place in the queue, from 1.
 pub(crate) fn decided(decision: Decided, place: usize) -> String {
@@ -17,6 +17,7 @@ pub(crate) fn decided(decision: Decided, place: usize) -> String {
             Decided::RolledBack => "Taking the turn back; your message is next.".into(),
             Decided::Steered => "Passed on to the running turn; you hear when it is seen.".into(),
             Decided::Queued { .. }
+            | Decided::Answering
             | Decided::Started
             | Decided::Merged
             | Decided::Collecting
@@ -56,6 +57,7 @@ pub const fn because(decision: Decided) -> &'static str {
         Decided::Interrupted => "a turn ran, and the mode says that a message interrupts",
         Decided::RolledBack => "a turn ran, and the mode says that a message takes it back",
         Decided::Steered => "a turn ran, and it was passed on as a hint",
+        Decided::Answering => "the running turn had asked, and waited for words",
         Decided::Merged => "it belongs to a message before it",
         Decided::Collecting => "more that belongs to it may follow",
         Decided::Background => "it runs beside the conversation",
@@ -106,6 +108,7 @@ pub const fn outcome(decision: Decided) -> &'static str {
         Decided::Interrupted => "put next, and the turn interrupted",
         Decided::RolledBack => "put next, and the turn taken back",
         Decided::Steered => "passed on",
+        Decided::Answering => "taken as the answer",
         Decided::Merged => "merged",
         Decided::Collecting => "held for a moment",
         Decided::Background => "started beside this",
@@ -158,6 +161,20 @@ pub(crate) fn resumed() -> String {
 
 pub(crate) fn steer_seen() -> String {
     "The agent has seen your hint.".into()
+}
+
+/// To whoever waits for the answer to a message that has become part of another one's turn.
+pub(crate) fn merged() -> String {
+    "This was taken together with the message before it, whose answer answers both.".into()
+}
+
+/// The same for words that went into the running turn.
+pub(crate) fn went_into_turn(answers: bool) -> String {
+    if answers {
+        "The running turn has taken this as the answer to its question.".into()
+    } else {
+        "The running turn has taken this as a hint.".into()
+    }
 }
 
 pub(crate) fn no_such_mode(word: &str) -> String {
@@ -243,8 +260,26 @@ pub(crate) fn decision(decision: &Decision, count: usize) -> String {
     let done = match decision {
         Decision::Approved => "Approved",
         Decision::Denied { .. } => "Denied",
+        Decision::Answered { .. } => "Answered",
     };
     if count == 1 { format!("{done}.") } else { format!("{done}, all {count}.") }
+}
+
+/// What a turn waits for.
+pub(crate) fn open_asks(asks: &[Ask]) -> String {
+    let of = |kind| {
+        let ids = asks.iter().filter(move |ask| ask.kind == kind).map(|ask| ask.id.to_string());
+        ids.collect::<Vec<_>>().join(", ")
+    };
+    let (decisions, questions) = (of(AskKind::Approval), of(AskKind::Question));
+    let mut lines = Vec::new();
+    if !decisions.is_empty() {
+        lines.push(format!("waits for a decision: {decisions} — /approve or /deny"));
+    }
+    if !questions.is_empty() {
+        lines.push(format!("waits for an answer: {questions} — your next message is it"));
+    }
+    lines.join("\n")
 }
 
 pub(crate) fn parked(crashes: u8) -> String {

@@ -155,7 +155,7 @@ async fn act(
     work: &[Work],
     signals: Said,
 ) -> Vec<(usize, TurnRef, bool, Vec<Control>)> {
-    let mut beats = Vec::new();
+    let (mut beats, mut facts) = (Vec::new(), Vec::new());
     for (index, signal) in signals {
         owner.metrics.signal(&signal);
         let work = &work[index];
@@ -171,12 +171,13 @@ async fn act(
             (Signal::Tell { worker, control }, _) => {
                 owner.bus.tell(subject::control(worker), &control).await
             }
-            (Signal::Fact(fact), _) => {
-                let receipt = Receipt { session: session.lease.session.clone(), fact };
-                owner.bus.tell(subject::event(session.sid()), &receipt).await;
-            }
+            (Signal::Fact(fact), _) => facts.push(fact),
             (Signal::Beat { .. } | Signal::Restart, _) => {}
         }
+    }
+    if !facts.is_empty() {
+        let receipt = Receipt { session: session.lease.session.clone(), facts };
+        owner.bus.tell(subject::event(session.sid()), &receipt).await;
     }
     beats
 }

@@ -22,6 +22,7 @@ use anyhow::Context;
 use futures_util::future::BoxFuture;
 use node::exit::Exit;
 use node::settings;
+use proto::id::Seq;
 use proto::id::Sid;
 use proto::transcript::CallStatus;
 use serde::de::DeserializeOwned;
@@ -98,11 +99,13 @@ pub(crate) struct Output {
     pub(crate) status: CallStatus,
     /// The words for the model.
     pub(crate) text: String,
+    /// The message whose words are in it.
+    pub(crate) heard: Option<Seq>,
 }
 
 impl Output {
     pub(crate) fn new(status: CallStatus, text: impl Into<String>) -> Self {
-        Self { status, text: text::shorten(text.into(), OUTPUT_BYTES_MAX) }
+        Self { status, text: text::shorten(text.into(), OUTPUT_BYTES_MAX), heard: None }
     }
 
     pub(crate) fn done(text: impl Into<String>) -> Self {

@@ -36,6 +36,7 @@ pub(crate) fn next_piece(entries: &[Arc<Entry>], of: TurnRef, begin: &Beginning)
             call: call.id.clone(),
             output: OUTCOME_UNKNOWN.into(),
             status: CallStatus::Unknown,
+            inputs: Vec::new(),
         });
     }
     if !entries.iter().any(|entry| matches!(entry.body, Body::System { .. })) {
@@ -131,7 +132,12 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn result(call: &str) -> Body {
-        Body::Result { call: call.into(), output: "ok".into(), status: CallStatus::Done }
+        Body::Result {
+            call: call.into(),
+            output: "ok".into(),
+            status: CallStatus::Done,
+            inputs: Vec::new(),
+        }
     }
 
     fn begin(turn: u64, history: Vec<Body>) -> Beginning {

@@ -2,7 +2,7 @@
 
 use proto::activity::State;
 use proto::id::AskId;
-use proto::turn::{Decision, News};
+use proto::turn::{AskKind, Decision, News};
 
 use super::agent::Agent;
 use super::{Halt, Stop};
@@ -38,19 +38,27 @@ impl Agent<'_> {
         command: &str,
         danger: &Danger,
     ) -> Result<Verdict, Halt> {
-        Ok(match self.ask(command, question(command, danger)).await? {
+        Ok(match self.ask(command, AskKind::Approval, question(command, danger)).await? {
             Heard::Decision(Decision::Approved) => Verdict::Approved,
             Heard::Decision(Decision::Denied { reason }) => {
                 let reason = reason.map(|words| format!(" They said: {words}")).unwrap_or_default();
                 Verdict::Refused(refusal(&format!("A person refused this.{reason}")))
             }
             Heard::Stop(stop) => Verdict::Stopped(stop),
-            Heard::Nothing => Verdict::Refused(refusal("No one allowed this in time.")),
+            // Words decide nothing.
+            Heard::Decision(Decision::Answered { .. }) | Heard::Nothing => {
+                Verdict::Refused(refusal("No one allowed this in time."))
+            }
         })
     }
 
     /// Asks, and waits for the answer, the end of the turn, or the time limit.
-    pub(super) async fn ask(&self, about: &str, text: String) -> Result<Heard, Halt> {
+    pub(super) async fn ask(
+        &self,
+        about: &str,
+        kind: AskKind,
+        text: String,
+    ) -> Result<Heard, Halt> {
         let turn = self.turn;
         let (of, number) = (turn.order.of, turn.counts.ask());
         let ask = AskId { turn: of.turn, attempt: of.attempt, number };
@@ -58,7 +66,7 @@ impl Agent<'_> {
         turn.fence.check()?;
         // Before it is asked, so that no plain message interrupts a turn that waits for its answer.
         self.tracker.enter(State::WaitingForHuman, about);
-        turn.report(News::Asked { ask, text }, &format!("asked-{number}")).await?;
+        turn.report(News::Asked { ask, text, kind }, &format!("asked-{number}")).await?;
         let heard = self.decision(ask).await;
         turn.fence.check()?;
         self.tracker.enter(State::Preparing, "");

@@ -203,11 +203,14 @@ impl Agent<'_> {
     }
 
     async fn store_result(&mut self, call: ToolCall, output: Output) -> Result<(), Halt> {
-        let Output { status, mut text } = output;
+        let Output { status, mut text, heard } = output;
         if status == CallStatus::Interrupted && self.turn.stopped() == Some(Stop::HandBack) {
             text = format!("{text} {CALL_AGAIN}");
         }
-        self.log.append(Body::Result { call: call.id, output: text, status }).await?;
+        let inputs = Vec::from_iter(heard);
+        self.log.append(Body::Result { call: call.id, output: text, status, inputs }).await?;
+        // They are in the conversation now, and no hint any more.
+        self.taken.extend(heard);
         Ok(())
     }
 }

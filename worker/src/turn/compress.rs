@@ -91,6 +91,8 @@ impl Agent<'_> {
         let Some(fold) = Fold::of(&entries, of, keep) else { return Ok(Compressed::AsItWas) };
         self.tracker.enter(State::Compressing, "");
         let (by, summary) = tokio::select! {
+            // A stop that came before the summary counts, however soon after it the summary comes.
+            biased;
             stop = self.turn.told_to_stop() => return Ok(Compressed::Stopped(stop)),
             summary = self.summary(&fold) => match summary {
                 Some(summary) => ("model", summary),

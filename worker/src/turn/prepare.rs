@@ -148,14 +148,13 @@ fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) 
     let mut agent = Agent { stage: Some(stage), ..bare(turn, seat, log) };
     for entry in own_part(agent.log.entries(), turn.order.of, user) {
         match &entry.body {
-            Body::User { inputs, .. } => agent.taken.extend(inputs),
+            Body::User { inputs, .. } | Body::Result { inputs, .. } => agent.taken.extend(inputs),
             Body::Assistant { text, .. } => {
                 agent.spoken.resume(text);
                 agent.iteration += 1;
                 agent.steered.clone_from(&agent.taken);
             }
             Body::System { .. }
-            | Body::Result { .. }
             | Body::Resumed
             | Body::Attached { .. }
             | Body::Compressed { .. }

@@ -37,6 +37,12 @@ impl Wishes {
             Control::Answer { ask, decision, .. } => {
                 let new = !self.answers.contains_key(ask);
                 self.answers.entry(*ask).or_insert_with(|| decision.clone());
+                // Should the ask be closed already, the words are a hint.
+                if let Decision::Answered { seq } = decision
+                    && !self.steers.contains(seq)
+                {
+                    self.steers.push(*seq);
+                }
                 new
             }
             // Not for the turn: its fence says so.

@@ -120,7 +120,8 @@ async fn inputs(server: &Server, sessions: usize) -> anyhow::Result<f64> {
             while settled < sessions {
                 let message = timeout(PATIENCE, facts.next()).await?.context("no more receipts")?;
                 let receipt: Receipt = codec::decode(&message.payload)?;
-                settled += usize::from(matches!(receipt.fact, Fact::Settled { .. }));
+                let ends = receipt.facts.iter().filter(|fact| matches!(fact, Fact::Settled { .. }));
+                settled += ends.count();
             }
             anyhow::Ok(())
         };

@@ -58,16 +58,20 @@ pub async fn run(args: &ExplainArgs) -> anyhow::Result<()> {
 pub async fn paths(bus: &Bus, message: &str) -> anyhow::Result<Vec<Path>> {
     let mut subjects = Vec::new();
     read::receipts(bus, proto::subject::events(), |subject, _, receipt| {
-        if path::names(&receipt.fact, message) && !subjects.iter().any(|known| known == subject) {
-            subjects.push(subject.to_owned());
+        let names = receipt.facts.iter().any(|fact| path::names(fact, message));
+        if names && !subjects.iter().any(|(known, _)| known == subject) {
+            subjects.push((subject.to_owned(), receipt.session));
         }
     })
     .await?;
     let mut paths = Vec::with_capacity(subjects.len());
-    for subject in subjects {
-        let mut receipts = Vec::new();
-        read::receipts(bus, &subject, |_, at, receipt| receipts.push((at, receipt))).await?;
-        paths.extend(Path::of(message, &receipts));
+    for (subject, session) in subjects {
+        let mut facts = Vec::new();
+        read::receipts(bus, &subject, |_, at, receipt| {
+            facts.extend(receipt.facts.into_iter().map(|fact| (at, fact)));
+        })
+        .await?;
+        paths.extend(Path::of(message, &session, &facts));
     }
     Ok(paths)
 }

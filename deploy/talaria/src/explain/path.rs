@@ -5,7 +5,8 @@ use std::fmt;
 use std::time::SystemTime;
 
 use proto::id::TurnId;
-use proto::receipt::{Decided, End, Fact, Fate, Receipt, StateName};
+use proto::receipt::{Decided, End, Fact, Fate, StateName};
+use proto::session::SessionKey;
 use proto::turn::{Outcome, StopReason};
 use serde::Serialize;
 
@@ -45,26 +46,29 @@ pub(super) fn names(fact: &Fact, id: &str) -> bool {
 
 impl Path {
     /// Picks what concerns a message out of all that happened in a session.
-    pub(super) fn of(message: &str, receipts: &[(SystemTime, Receipt)]) -> Option<Self> {
-        let named = || receipts.iter().filter(|(_, receipt)| names(&receipt.fact, message));
-        let session = named().next()?.1.session.to_string();
-        let turns: BTreeSet<TurnId> =
-            named().filter_map(|(_, receipt)| led(&receipt.fact)).collect();
+    pub(super) fn of(
+        message: &str,
+        session: &SessionKey,
+        facts: &[(SystemTime, Fact)],
+    ) -> Option<Self> {
+        let named = || facts.iter().filter(|(_, fact)| names(fact, message));
+        named().next()?;
+        let turns: BTreeSet<TurnId> = named().filter_map(|(_, fact)| led(fact)).collect();
         let concerns = |fact: &Fact| {
             names(fact, message) || of_turn(fact).is_some_and(|turn| turns.contains(&turn))
         };
-        let steps: Vec<Step> = receipts
+        let steps: Vec<Step> = facts
             .iter()
-            .filter(|(_, receipt)| concerns(&receipt.fact))
-            .map(|(at, receipt)| Step {
+            .filter(|(_, fact)| concerns(fact))
+            .map(|(at, fact)| Step {
                 at: humantime::format_rfc3339_millis(*at).to_string(),
-                text: words(&receipt.fact),
-                fact: receipt.fact.clone(),
+                text: words(fact),
+                fact: fact.clone(),
             })
             .collect();
-        let fate = named().rev().find_map(|(_, receipt)| fate(&receipt.fact));
+        let fate = named().rev().find_map(|(_, fact)| fate(fact));
         let turns = turns.into_iter().filter(|turn| is_known(*turn, &steps)).collect();
-        Some(Self { session, turns, steps, fate })
+        Some(Self { session: session.to_string(), turns, steps, fate })
     }
 }
 
@@ -92,6 +96,7 @@ fn led(fact: &Fact) -> Option<TurnId> {
                 | Decided::Interrupted
                 | Decided::RolledBack
                 | Decided::Steered
+                | Decided::Answering
                 | Decided::Collecting,
             ..
         } => Some((*seq).into()),

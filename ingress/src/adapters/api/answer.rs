@@ -3,7 +3,6 @@
 use proto::command::{Command, Message, Name, Parsed, Spec};
 use proto::id::{Sid, TurnId};
 use proto::outbound::{Draft, Kind, Outbound};
-use proto::receipt::Fate;
 use proto::turn::TurnRef;
 
 use crate::text::{Growing, rest_of};
@@ -15,15 +14,7 @@ pub(crate) enum News {
     Draft(Draft),
     /// A delivery.
     Outbound(Outbound),
-    /// The message has reached its end without a turn of its own.
-    Settled(Fate),
 }
-
-/// What is said where the answer is that of another message.
-const MERGED: &str =
-    "This was taken together with the message before it, whose answer answers both.";
-/// What is said where there is no answer of its own.
-const STEERED: &str = "The running turn has taken this as a hint.";
 
 /// How an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,15 +79,14 @@ impl Answer {
     pub(crate) fn hear(&mut self, news: &News) -> Heard {
         match news {
             News::Draft(draft) => self.draft(draft),
-            News::Settled(Fate::Merged) => self.reply_aside(MERGED),
-            News::Settled(Fate::Steered) => self.reply_aside(STEERED),
-            News::Settled(_) => self.closed(),
             News::Outbound(outbound) => match (outbound.kind, outbound.turn) {
                 (Kind::Reply, turn) => {
                     self.turn = turn.map(|turn| (outbound.session.sid(), turn)).or(self.turn);
                     self.reply(&outbound.text)
                 }
-                (Kind::Closed, _) => self.closed(),
+                (Kind::Closed, _) if outbound.text.is_empty() => self.closed(),
+                // It went into another message's turn, which is said instead of an answer.
+                (Kind::Closed, _) => self.reply_aside(&outbound.text),
                 (Kind::Question, _) => self.aside(&outbound.text),
                 (Kind::Ack, None) if self.is_answered_by_ack() => self.reply(&outbound.text),
                 (Kind::Notice, None) if self.command.is_some() => self.reply(&outbound.text),
@@ -308,12 +298,9 @@ mod tests {
     #[test]
     fn a_message_without_a_turn_of_its_own_ends_too() {
         let queued = outbound(Kind::Ack, None, "Passed on.");
-        let end = |fate| story("hi", &[queued.clone(), News::Settled(fate)]);
-        assert_eq!(end(Fate::Merged), (MERGED.into(), Some(End::Said)));
-        assert_eq!(end(Fate::Steered), (STEERED.into(), Some(End::Said)));
-        for fate in [Fate::Cleared, Fate::Withdrawn, Fate::Interrupted, Fate::Parked] {
-            assert_eq!(end(fate), (String::new(), Some(End::Interrupted)));
-        }
+        let end = |why| story("hi", &[queued.clone(), outbound(Kind::Closed, Some(7), why)]);
+        assert_eq!(end("Taken as a hint."), ("Taken as a hint.".into(), Some(End::Said)));
+        assert_eq!(end(""), (String::new(), Some(End::Interrupted)));
     }
 
     #[test]

@@ -82,8 +82,6 @@ fn pass_on(chats: &mut HashMap<String, Vec<Waiter>>, news: &News) {
     let (chat, message) = match news {
         News::Draft(draft) => (&draft.address.chat, Some(&draft.reply_to)),
         News::Outbound(outbound) => (&outbound.address.chat, outbound.reply_to.as_ref()),
-        // Each request hears of its own message's end by itself.
-        News::Settled(_) => return,
     };
     let Some(waiters) = chats.get_mut(chat) else { return };
     waiters.retain(|waiter| {
@@ -93,9 +91,7 @@ fn pass_on(chats: &mut HashMap<String, Vec<Waiter>>, news: &News) {
         match news {
             News::Draft(_) if waiter.news.capacity() <= RESERVE => !waiter.news.is_closed(),
             // A request that does not even take these is let go: its client sees a broken stream, not a wrong one.
-            News::Draft(_) | News::Outbound(_) | News::Settled(_) => {
-                waiter.news.try_send(news.clone()).is_ok()
-            }
+            News::Draft(_) | News::Outbound(_) => waiter.news.try_send(news.clone()).is_ok(),
         }
     });
     if waiters.is_empty() {

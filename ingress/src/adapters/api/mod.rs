@@ -17,7 +17,6 @@ use proto::command::addressed;
 use proto::event::{Address, MessageEvent, User};
 use proto::outbound::{Draft, Outbound};
 use proto::session::{ChatKind, SessionKey, SessionParts};
-use proto::subject;
 use serde_json::json;
 
 use self::answer::{Answer, News};
@@ -186,7 +185,6 @@ impl Inner {
         let text = addressed(&asked.text, OWN_NAME).into_owned();
         let answer = Answer::to(&text);
         let news = self.hub.wait(chat.clone(), message.clone()).await;
-        let facts = self.node.bus.client().subscribe(subject::event(session.sid())).await.ok();
         // From here on a client that goes away hangs up, also while the message is being stored.
         let mut line = Line {
             publisher: self.publisher.clone(),
@@ -221,7 +219,6 @@ impl Inner {
         Ok(Waiting {
             answer,
             news,
-            facts,
             line,
             bus: self.node.bus.clone(),
             seq: accepted.seq(),

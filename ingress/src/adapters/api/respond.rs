@@ -4,18 +4,16 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use async_nats::Subscriber;
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt, stream};
+use futures_util::stream;
 use node::bus::Bus;
 use node::clock;
 use proto::codec;
 use proto::id::{Seq, TurnId};
 use proto::inbox::Inbox;
-use proto::receipt::{Fact, Fate, Receipt};
 use proto::session::SessionKey;
 use proto::subject;
 use proto::topology::INBOX;
@@ -60,8 +58,6 @@ impl Drop for Line {
 pub(crate) struct Waiting {
     pub(crate) answer: Answer,
     pub(crate) news: mpsc::Receiver<News>,
-    /// What is decided about the session; none if it cannot be heard.
-    pub(crate) facts: Option<Subscriber>,
     pub(crate) line: Line,
     pub(crate) bus: Bus,
     pub(crate) seq: Seq,
@@ -73,18 +69,9 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// The next news; none when there will be no more.
     async fn next(&mut self) -> Option<News> {
-        let own = TurnId::from(self.seq);
-        loop {
-            tokio::select! {
-                news = self.news.recv() => return news,
-                () = self.stop.cancelled() => return None,
-                fact = fact(&mut self.facts) => {
-                    let fate = fact.and_then(|fact| settled(fact, &self.line.message, own));
-                    if let Some(fate) = fate {
-                        return Some(News::Settled(fate));
-                    }
-                }
-            }
+        tokio::select! {
+            news = self.news.recv() => news,
+            () = self.stop.cancelled() => None,
         }
     }
 
@@ -181,38 +168,6 @@ impl Waiting {
     }
 }
 
-/// The next thing that was decided; never, if it cannot be heard.
-async fn fact(facts: &mut Option<Subscriber>) -> Option<Fact> {
-    let message = match facts {
-        Some(facts) => facts.next().await,
-        None => std::future::pending().await,
-    };
-    match message {
-        Some(message) => {
-            codec::decode::<Receipt>(&message.payload).ok().map(|receipt| receipt.fact)
-        }
-        None => {
-            *facts = None;
-            None
-        }
-    }
-}
-
-/// The end of a message for which nothing is delivered that would end it: it went into another turn, or nowhere.
-fn settled(fact: Fact, message: &str, own: TurnId) -> Option<Fate> {
-    let Fact::Settled { message: of, fate, turn } = fact else { return None };
-    let silent = match fate {
-        Fate::Merged
-        | Fate::Steered
-        | Fate::Cleared
-        | Fate::Withdrawn
-        | Fate::Interrupted
-        | Fate::Parked => true,
-        Fate::Answered | Fate::Refused | Fate::Done => false,
-    };
-    (silent && of == message && turn != Some(own)).then_some(fate)
-}
-
 struct Streaming {
     waiting: Waiting,
     ready: VecDeque<String>,
@@ -269,26 +224,4 @@ fn interrupted() -> ApiError {
 fn cut_off() -> ApiError {
     let message = "the server stops before the answer is complete; send the request again";
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message).code("unavailable")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_end_that_nothing_else_tells_of_counts() {
-        let own = TurnId::new(7);
-        let of = |message: &str, fate, turn: Option<u64>| {
-            let turn = turn.map(TurnId::new);
-            settled(Fact::Settled { message: message.into(), fate, turn }, "m", own)
-        };
-        assert_eq!(of("m", Fate::Merged, Some(3)), Some(Fate::Merged));
-        assert_eq!(of("m", Fate::Steered, Some(3)), Some(Fate::Steered));
-        assert_eq!(of("m", Fate::Cleared, None), Some(Fate::Cleared));
-        assert_eq!(of("m", Fate::Interrupted, Some(3)), Some(Fate::Interrupted));
-        assert_eq!(of("m", Fate::Interrupted, Some(7)), None, "its own turn is closed");
-        assert_eq!(of("m", Fate::Answered, Some(7)), None, "its reply comes");
-        assert_eq!(of("m", Fate::Refused, None), None, "the reason comes");
-        assert_eq!(of("other", Fate::Merged, Some(3)), None);
-    }
 }

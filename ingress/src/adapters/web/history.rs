@@ -178,8 +178,12 @@ mod tests {
     #[test]
     fn a_turn_is_one_line_of_each_side() {
         let mut lines = Lines::default();
-        let result =
-            Body::Result { call: "c".into(), output: "o".into(), status: CallStatus::Done };
+        let result = Body::Result {
+            call: "c".into(),
+            output: "o".into(),
+            status: CallStatus::Done,
+            inputs: vec![],
+        };
         for body in [
             Body::System { text: "secret".into() },
             Body::User { inputs: Vec::new(), text: "hi".into() },

@@ -178,21 +178,22 @@ async fn follow(bus: Bus, session: String, words: mpsc::WeakSender<Word>) {
     let mut connects = bus.connects();
     loop {
         connects.mark_unchanged();
-        let Ok(mut facts) = bus.client().subscribe(subject::event(sid)).await else { return };
+        let Ok(mut receipts) = bus.client().subscribe(subject::event(sid)).await else { return };
         let state = from_lease(&bus, sid).await;
         if !tell(&words, &session, state).await {
             return;
         }
         loop {
-            let fact = tokio::select! {
-                message = futures_util::StreamExt::next(&mut facts) => message,
+            let receipt = tokio::select! {
+                message = futures_util::StreamExt::next(&mut receipts) => message,
                 _ = connects.changed() => break,
             };
-            let Some(message) = fact else { break };
-            if let Ok(Receipt { fact, .. }) = codec::decode(&message.payload)
-                && !tell(&words, &session, fact).await
-            {
-                return;
+            let Some(message) = receipt else { break };
+            let receipt = codec::decode::<Receipt>(&message.payload);
+            for fact in receipt.into_iter().flat_map(|receipt| receipt.facts) {
+                if !tell(&words, &session, fact).await {
+                    return;
+                }
             }
         }
     }

@@ -160,6 +160,7 @@ impl Room {
             | Decided::Started
             | Decided::Queued { .. }
             | Decided::RolledBack
+            | Decided::Answering
             | Decided::Merged
             | Decided::Collecting
             | Decided::Background

@@ -21,7 +21,7 @@ use proto::outbound::{Kind, Outbound};
 use proto::receipt::{Decided, Fact, Fate};
 use proto::session::{ChatKind, SessionKey, SessionParts};
 use proto::turn::{
-    BeatTurn, Claim, ClaimReply, Control, News, Outcome, TurnRef, TurnReport, Usage,
+    AskKind, BeatTurn, Claim, ClaimReply, Control, News, Outcome, TurnRef, TurnReport, Usage,
 };
 use scheduler_core::{Input, Policy, Session, Signal, Time};
 
@@ -161,7 +161,25 @@ impl Story {
 
     pub fn asks(&mut self, worker: ProcessId, turn: u64, attempt: u64, number: u32) -> &mut Self {
         let ask = ask(turn, attempt, number);
-        self.reports(worker, turn, attempt, News::Asked { ask, text: "rm -rf?".into() })
+        self.reports(
+            worker,
+            turn,
+            attempt,
+            News::Asked { ask, text: "rm -rf?".into(), kind: AskKind::Approval },
+        )
+    }
+
+    /// A turn wants an answer in words.
+    pub fn wonders(
+        &mut self,
+        worker: ProcessId,
+        turn: u64,
+        attempt: u64,
+        number: u32,
+    ) -> &mut Self {
+        let ask = ask(turn, attempt, number);
+        let news = News::Asked { ask, text: "which one?".into(), kind: AskKind::Question };
+        self.reports(worker, turn, attempt, news)
     }
 
     pub fn after(&mut self, ms: u64) -> &mut Self {

@@ -22,6 +22,7 @@ pub(crate) enum Op {
     Finish { outcome: Outcome, seen: u8 },
     HandBack,
     Ask,
+    Wonder,
     CloseAsk,
     Beat { state: State, seen: u8 },
     StaleReport,
@@ -100,6 +101,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         8 => (outcome(), any::<u8>()).prop_map(|(outcome, seen)| Op::Finish { outcome, seen }),
         1 => Just(Op::HandBack),
         2 => Just(Op::Ask),
+        2 => Just(Op::Wonder),
         1 => Just(Op::CloseAsk),
         3 => (doing(), any::<u8>()).prop_map(|(state, seen)| Op::Beat { state, seen }),
         1 => Just(Op::StaleReport),
@@ -166,8 +168,17 @@ pub(crate) fn perform(story: &mut Story, op: &Op) {
             let number = u32::try_from(story.last_seq).unwrap_or_default();
             story.asks(worker, turn, attempt, number)
         }
+        Op::Wonder => {
+            let number = u32::try_from(story.last_seq).unwrap_or_default();
+            story.wonders(worker, turn, attempt, number)
+        }
         Op::CloseAsk => {
-            let open = story.session.lease.phase.turn().and_then(|turn| turn.asks.first().copied());
+            let open = story
+                .session
+                .lease
+                .phase
+                .turn()
+                .and_then(|turn| turn.asks.first().map(|ask| ask.id));
             let ask = open.unwrap_or_else(|| ask(turn, attempt, 1));
             story.reports(worker, turn, attempt, News::AskClosed { ask })
         }

@@ -1,9 +1,11 @@
 //! Stories of asks: decided by id, by the right person, once.
 
-use crate::kit::{Story, W1, W2, ask};
-use proto::event::BusyMode;
-use proto::receipt::{Decided, QueueReason, Refusal};
-use proto::turn::{Control, Decision, News};
+use crate::kit::{Story, W1, W2, ask, media};
+use proto::activity::State;
+use proto::event::{BusyMode, MediaKind};
+use proto::id::Seq;
+use proto::receipt::{Decided, Fate, QueueReason, Refusal};
+use proto::turn::{Control, Decision, News, Outcome};
 
 #[test]
 fn an_ask_is_decided_once_by_id_and_never_interrupts() {
@@ -130,8 +132,65 @@ fn words_decide_nothing_in_every_mode_and_are_kept_by_it() {
         };
         story.says_in(mode, "yes").is(state).was(decision);
         assert_eq!(story.told(), []);
-        assert_eq!(story.turn().asks, [ask(1, 1, 1)]);
+        assert_eq!(story.turn().asks[0].id, ask(1, 1, 1));
     }
+}
+
+fn wondering() -> Story {
+    let mut story = Story::new();
+    story.says("a").claims(W1, 1, 1).wonders(W1, 1, 1, 1).sends(&["which one?"]);
+    story
+}
+
+/// The answer that the worker is told, by the place of its words.
+fn answer(story: &Story, seq: u64) -> Control {
+    let decision = Decision::Answered { seq: Seq::new(seq) };
+    Control::Answer { of: story.of(1, 1), ask: ask(1, 1, 1), decision }
+}
+
+#[test]
+fn the_next_words_answer_a_question_in_every_mode_and_only_once() {
+    for mode in BusyMode::ALL {
+        let mut story = wondering();
+        story.says_in(mode, "the blue one").is("running 1.1").was(Decided::Answering).sends(&[]);
+        assert_eq!(story.told(), [answer(&story, 3)]);
+        story.says_in(BusyMode::Queue, "and then").is("running 1.1 + 4");
+    }
+}
+
+#[test]
+fn only_plain_words_of_the_person_who_is_asked_answer() {
+    let mut story = wondering();
+    story.says_as("someone", "me too").is("running 1.1 + 3");
+    story
+        .says("/queue later")
+        .is("running 1.1 + 3 4")
+        .says("/status")
+        .sends_like("your next message");
+    story.writes(|event| event.media = vec![media(MediaKind::Voice, None)]);
+    story.is("running 1.1 + 3 4 6");
+    assert_eq!(story.told(), []);
+    story
+        .says("/yolo")
+        .wonders(W1, 1, 1, 2)
+        .sends(&["which one?"])
+        .says("/deny")
+        .sends(&["Denied."]);
+}
+
+#[test]
+fn an_answer_that_is_seen_goes_without_saying_and_reaches_its_end() {
+    let mut story = wondering();
+    story.says("blue").beats_with(W1, (1, 1), State::Streaming, &[3]);
+    story.sends(&["closed m3"]).settles(3, Fate::Steered);
+}
+
+#[test]
+fn an_answer_whose_worker_dies_is_a_hint_to_the_next_attempt() {
+    let mut story = wondering();
+    story.says("blue").after(15_000).claims(W2, 1, 2);
+    assert_eq!(story.told(), [Control::Steer { of: story.of(1, 2), seq: Seq::new(3) }]);
+    story.finishes(W2, 1, 2, Outcome::Completed).is("starting 3.1").is_open(3);
 }
 
 #[test]

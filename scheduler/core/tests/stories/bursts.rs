@@ -2,6 +2,8 @@
 
 use proto::event::{BusyMode, MediaKind};
 use proto::id::Epoch;
+use proto::lease::Effect;
+use proto::outbound::Kind;
 use proto::receipt::{Decided, Fate, QueueReason};
 use proto::turn::Outcome;
 use scheduler_core::{Input, Session};
@@ -18,7 +20,33 @@ fn the_parts_of_an_album_are_one_turn() {
     story.after(799).is("collecting 1&2&3").after(1).is("starting 1.1").sends(&["order"]);
     assert_eq!(story.inputs(), [1, 2, 3]);
     story.claims(W1, 1, 1).finishes(W1, 1, 1, Outcome::Completed).is("idle");
+    story.sends(&["reply to m1", "closed m2", "closed m3"]);
     story.settles(1, Fate::Answered).settles(2, Fate::Merged).settles(3, Fate::Merged);
+}
+
+#[test]
+fn what_is_merged_is_closed_where_it_came_from_also_when_another_leads_then() {
+    let mut story = Story::new();
+    for account in ["one", "two", "three", "two"] {
+        story.writes(|event| {
+            (event.mode, event.text) = (Some(BusyMode::Collect), account.into());
+            event.address.account = account.into();
+        });
+    }
+    let closed = |story: &Story| -> Vec<String> {
+        let of = |effect: &Effect| match effect {
+            Effect::Send { outbound } if outbound.kind == Kind::Closed => {
+                Some(outbound.address.account.clone())
+            }
+            _ => None,
+        };
+        story.effects.iter().filter_map(of).collect()
+    };
+    story.withdraws(1);
+    assert_eq!(closed(&story), ["one"]);
+    story.after(400).claims(W1, 2, 1).finishes(W1, 2, 1, Outcome::Completed);
+    assert_eq!(closed(&story), ["three", "two"]);
+    story.settles(2, Fate::Answered).settles(3, Fate::Merged).settles(4, Fate::Merged);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn stop_clears_and_settles_everything_and_nothing_of_the_turn_is_shown_any_more(
     story.sends_like("closed m1").sends_like("closed m3").is_open(1);
     story.settles(3, Fate::Cleared).settles(4, Fate::Done);
     story.asks(W1, 1, 1, 1).sends(&[]);
-    story.finishes(W1, 1, 1, Outcome::Completed).is("idle").sends(&[]);
+    story.finishes(W1, 1, 1, Outcome::Completed).is("idle").sends(&["closed m2"]);
     story.settles(1, Fate::Interrupted).settles(2, Fate::Cleared);
 }
 

@@ -30,7 +30,9 @@ fn an_unseen_steer_leads_the_next_turn_and_a_seen_one_does_not() {
 fn a_hint_that_a_beat_says_was_seen_is_receipted_once_and_not_queued_again() {
     let mut story = Story::new();
     story.says("a").claims(W1, 1, 1).says("/steer left");
-    story.beats_with(W1, (1, 1), State::Streaming, &[2]).sends(&["The agent has seen your hint."]);
+    story
+        .beats_with(W1, (1, 1), State::Streaming, &[2])
+        .sends(&["The agent has seen your hint.", "closed m2"]);
     story.settles(2, Fate::Steered);
     story.beats_with(W1, (1, 1), State::Streaming, &[2]).sends(&[]);
     story.finishes_having_seen(W1, 1, &[2]).is("idle").sends(&["reply to m1"]);
@@ -41,7 +43,7 @@ fn a_hint_that_a_beat_says_was_seen_is_receipted_once_and_not_queued_again() {
 fn a_hint_that_only_the_report_says_was_seen_is_receipted_then() {
     let mut story = Story::new();
     story.says("a").claims(W1, 1, 1).says("/steer left").finishes_having_seen(W1, 1, &[2]);
-    story.is("idle").sends(&["reply to m1", "The agent has seen your hint."]);
+    story.is("idle").sends(&["reply to m1", "The agent has seen your hint.", "closed m2"]);
     story.settles(2, Fate::Steered);
 }
 

@@ -18,7 +18,7 @@ The **mode** says what an ordinary message does to a running turn. The first tha
 message (`/queue`, `/steer`, `/interrupt`), the session's `/busy`, the channel's, the system's (`agent.busy_mode`).
 
 The **states**: *idle*, nothing runs; *collecting*, part of an album has come and more may follow; *starting*, a turn is
-ordered and no worker has it; *running*; *asking*, the turn waits for a decision; *delegating*, sub-agents work; *at depth
+ordered and no worker has it; *running*; *asking*, the turn waits for a decision; *wondering*, it waits for words; *delegating*, sub-agents work; *at depth
 limit*, the turn follows three that were interrupted in a row; *stopping*, the worker was told to stop and has not confirmed.
 ";
 
@@ -30,6 +30,7 @@ fn short(row: &Row) -> String {
         Decided::Interrupted => "**interrupts**, is next".into(),
         Decided::RolledBack => "**takes the turn back**, is next".into(),
         Decided::Steered => "is a hint".into(),
+        Decided::Answering => "is the answer".into(),
         Decided::Merged => "joins".into(),
         Decided::Collecting => "waits for more".into(),
         Decided::Background => "starts beside".into(),

@@ -16,12 +16,13 @@ use crate::kit::{Story, W1, media};
 type Begin = fn() -> Story;
 
 /// The states.
-pub(crate) const STATES: [(&str, Begin); 8] = [
+pub(crate) const STATES: [(&str, Begin); 9] = [
     ("idle", Story::new),
     ("collecting", collecting),
     ("starting", starting),
     ("running", running),
     ("asking", asking),
+    ("wondering", wondering),
     ("delegating", delegating),
     ("at depth limit", at_depth_limit),
     ("stopping", stopping),
@@ -48,6 +49,12 @@ fn running() -> Story {
 fn asking() -> Story {
     let mut story = running();
     story.asks(W1, 1, 1, 1);
+    story
+}
+
+fn wondering() -> Story {
+    let mut story = running();
+    story.wonders(W1, 1, 1, 1);
     story
 }
 

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use proto::transcript::CallStatus;
-use proto::turn::Decision;
+use proto::turn::{AskKind, Decision};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::agent::Agent;
 use super::super::approval::Heard;
-use super::super::{Halt, Stop};
+use super::super::{Halt, Stop, prompt};
 use super::object;
 use crate::tools::{Output, arguments};
 
@@ -39,7 +39,11 @@ fn text(call: &Call) -> String {
     for (at, option) in call.options.iter().take(OPTIONS_MAX).enumerate() {
         let _ = write!(text, "\n{}. {option}", at + 1);
     }
-    text += "\n\nReply /approve for yes, or /deny with your own words.";
+    text += if call.options.is_empty() {
+        "\n\nYour next message is the answer."
+    } else {
+        "\n\nYour next message is the answer: a number, or your own words."
+    };
     text
 }
 
@@ -50,27 +54,65 @@ impl Agent<'_> {
             Ok(call) => call,
             Err(output) => return output,
         };
-        match self.ask(&call.question, text(&call)).await {
-            Ok(heard) => answer(heard),
+        let heard = match self.ask(&call.question, AskKind::Question, text(&call)).await {
+            Ok(heard) => heard,
             // The turn is over: no one reads this.
-            Err(Halt::Lost | Halt::TooLarge) => Output::failed("the question could not be put"),
+            Err(Halt::Lost | Halt::TooLarge) => {
+                return Output::failed("the question could not be put");
+            }
+        };
+        match heard {
+            Heard::Decision(Decision::Answered { seq }) => match self.turn.input(seq).await {
+                Ok(Some(event)) => {
+                    let answer = chosen(&call.options, event.prompt()).map_or_else(
+                        || prompt::words(&event),
+                        |option| format!("{option} (option {})", event.prompt().trim()),
+                    );
+                    Output { heard: Some(seq), ..Output::done(format!("They answered: {answer}")) }
+                }
+                Ok(None) | Err(_) => Output::failed("the answer is no longer stored"),
+            },
+            heard => without_words(heard),
         }
     }
 }
 
-fn answer(heard: Heard) -> Output {
+/// The option that is named by its number.
+fn chosen<'a>(options: &'a [String], answer: &str) -> Option<&'a str> {
+    let number: usize = answer.trim().trim_end_matches('.').parse().ok()?;
+    let offered = options.iter().take(OPTIONS_MAX);
+    offered.enumerate().find(|(at, _)| at + 1 == number).map(|(_, option)| option.as_str())
+}
+
+fn without_words(heard: Heard) -> Output {
     match heard {
         Heard::Decision(Decision::Approved) => Output::done("They said yes."),
         Heard::Decision(Decision::Denied { reason: Some(words) }) => {
-            Output::done(format!("They answered: {words}"))
+            Output::done(format!("They declined, and said: {words}"))
         }
-        Heard::Decision(Decision::Denied { reason: None }) => Output::done("They said no."),
+        Heard::Decision(Decision::Denied { reason: None }) => {
+            Output::done("They declined to answer, or said no.")
+        }
         Heard::Stop(Stop::Interrupt(_) | Stop::HandBack) => {
             Output::new(CallStatus::Interrupted, "[interrupted] before they answered.")
         }
-        Heard::Nothing => Output::new(
+        Heard::Decision(Decision::Answered { .. }) | Heard::Nothing => Output::new(
             CallStatus::Failed,
             "No one answered in time. Decide yourself what is safe, and say what you assumed.",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_chosen_by_its_number_and_anything_else_is_words() {
+        let options = ["red".to_owned(), "blue".to_owned()];
+        assert_eq!(chosen(&options, " 2. "), Some("blue"));
+        for words in ["0", "3", "blue", "2 of them", ""] {
+            assert_eq!(chosen(&options, words), None, "{words}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use agent_client_protocol::v1::schema::{
 use node::settings::Acp;
 use proto::activity::State;
 use proto::transcript::Body;
-use proto::turn::Decision;
+use proto::turn::{AskKind, Decision};
 use tokio::sync::mpsc;
 
 use self::connection::{Heard, Permission};
@@ -150,11 +150,11 @@ impl Agent<'_> {
     async fn permit(&self, permission: Permission) -> Result<(), Halt> {
         let Permission { title, options, responder } = permission;
         let text = format!("The agent wants to do this: {title}\n\nReply /approve or /deny.");
-        let wanted = match self.ask(&title, text).await? {
+        let wanted = match self.ask(&title, AskKind::Approval, text).await? {
             approval::Heard::Decision(Decision::Approved) => {
                 [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]
             }
-            approval::Heard::Decision(Decision::Denied { .. })
+            approval::Heard::Decision(Decision::Denied { .. } | Decision::Answered { .. })
             | approval::Heard::Nothing
             | approval::Heard::Stop(_) => {
                 [PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways]

@@ -81,6 +81,7 @@ fn a_question_waits_for_its_answer() {
         let question = json!({ "question": "Which colour?", "options": ["red", "blue"] });
         let Some((rig, _provider)) = rig(calls("clarify", question)).await else { return Ok(()) };
         let asked = rig.say("q", "please ask").await;
+        let answer = rig.say("q", "2").await;
         let (turn, hands) = asked.turn(1);
         let mut inbox = rig.shared.node.bus.client().subscribe("inbox.>").await?;
         let reply = async {
@@ -89,7 +90,7 @@ fn a_question_waits_for_its_answer() {
                     && let News::Asked { ask, text, .. } = report.news
                 {
                     assert!(text.contains("Which colour?") && text.contains("2. blue"), "{text}");
-                    let decision = Decision::Denied { reason: Some("green".into()) };
+                    let decision = Decision::Answered { seq: answer.seq };
                     hands.control(&Control::Answer { of: hands.of, ask, decision });
                     return;
                 }
@@ -97,7 +98,7 @@ fn a_question_waits_for_its_answer() {
         };
         let (ended, ()) = tokio::join!(turn.run(), reply);
         assert_eq!(ended, Ended::Completed);
-        assert_eq!(result(&asked.transcript().await), "They answered: green");
+        assert_eq!(result(&asked.transcript().await), "They answered: blue (option 2)");
         Ok(())
     })
     .unwrap();
