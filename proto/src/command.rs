@@ -212,7 +212,7 @@ pub const REGISTRY: &[Spec] = &[
         words: &["restart"],
         args: "",
         who: Who::Admin,
-        help: "have every process finish what it does and start again (administrators)",
+        help: "start the fleet again, one process at a time, while it works (administrators)",
     },
     spec(Name::Bypass(Bypass::Help), &["help", "commands"], "", "list the commands"),
     spec(Name::Bypass(Bypass::Start), &["start"], "", ""),

@@ -257,6 +257,12 @@ impl OutboundId {
         Self(format!("m{}-{what}", seq.get()))
     }
 
+    /// What follows something that was said before.
+    #[must_use]
+    pub fn following(first: &Self, what: &str) -> Self {
+        Self(format!("{}-{what}", first.0))
+    }
+
     /// What a turn caused (its reply, a notice, a question).
     #[must_use]
     pub fn of_turn(turn: TurnId, what: &str) -> Self {

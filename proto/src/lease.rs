@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Address, BusyMode, User};
-use crate::id::{AskId, Attempt, Epoch, ProcessId, Seq, TurnId};
+use crate::id::{AskId, Attempt, Epoch, ProcessId, Seq, Sid, TurnId};
 use crate::outbound::Outbound;
 use crate::receipt::Decided;
 use crate::session::SessionKey;
@@ -12,14 +12,26 @@ use crate::turn::{AskKind, Decision, StopReason, TurnKind};
 
 /// How far a partition has come (`leases` bucket, key `checkpoint.<p>`). Each new owner raises the epoch by compare-and-set, so
 /// that an earlier owner's next checkpoint is refused and it steps down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Which owner wrote it.
     pub epoch: Epoch,
-    /// The last input of the partition whose effects are out.
+    /// The last input of the partition whose effects are out; all before it are too.
     pub cursor: Seq,
     /// The last revision in the bucket up to which the effects of all leases of the partition are out.
     pub settled: u64,
+    /// The sessions to whose inputs that does not apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aside: Vec<Aside>,
+}
+
+/// A session whose lease cannot be read. The cursor goes on without it; its inputs wait in `INBOX` until the lease is mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Aside {
+    /// The session.
+    pub sid: Sid,
+    /// Its first input that waits.
+    pub first: Seq,
 }
 
 /// The record.
@@ -302,8 +314,9 @@ pub enum Effect {
         /// Whose state follows.
         sessions: Vec<SessionKey>,
     },
-    /// An answer that says how many turns run everywhere, counted when it is sent.
-    Census {
+    /// A rolling restart of the fleet, and the answer that announces it; how many turns run is counted when it is sent.
+    #[serde(alias = "census")]
+    Restart {
         /// The beginning of the answer.
         outbound: Outbound,
     },

@@ -9,7 +9,7 @@
 //! | `scheduler.<p>.claim` | [`Claim`](turn::Claim), [`ClaimReply`](turn::ClaimReply) | worker | scheduler | request |
 //! | `scheduler.<p>.beat` | [`Beat`](turn::Beat), [`BeatReply`](turn::BeatReply) | worker | scheduler | request |
 //! | `worker.<id>.control` | [`Control`](turn::Control) | scheduler | worker | volatile, repeated after a heartbeat |
-//! | `fleet.restart` | nothing | scheduler | all | volatile |
+//! | `fleet/restart` | [`Rollout`](rollout::Rollout) | scheduler, all | all | bucket, compare-and-set |
 //! | `transcript.<sid>.<conversation>` | [`Entry`](transcript::Entry) | worker | worker | stream `TRANSCRIPT`, fenced |
 //! | `sessions/<sid>` | [`Profile`](transcript::Profile) | worker | worker, ingress | bucket, compare-and-set |
 //! | `outbox.<platform>.<account>.<sid>` | [`Outbound`](outbound::Outbound) | scheduler | ingress | stream `OUTBOX`, work queue |
@@ -29,6 +29,7 @@ pub mod lease;
 pub mod member;
 pub mod outbound;
 pub mod receipt;
+pub mod rollout;
 pub mod session;
 pub mod subject;
 pub mod topology;

@@ -50,6 +50,9 @@ pub struct Outbound {
     /// The ask that it puts, for buttons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskId>,
+    /// What was delivered before and now says this instead: a platform that can edit shows one message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<OutboundId>,
 }
 
 /// A piece of streamed text (`draft.<platform>.<account>`). Drafts may be lost: the reply has the whole text.

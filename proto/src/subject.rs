@@ -119,12 +119,6 @@ pub fn control(worker: ProcessId) -> String {
     format!("worker.{worker}.control")
 }
 
-/// Where the whole fleet is told to drain and start again.
-#[must_use]
-pub const fn restart() -> &'static str {
-    "fleet.restart"
-}
-
 /// The name of the durable consumer that all workers of a pool share.
 #[must_use]
 pub fn pool_consumer(pool: &str) -> String {
@@ -159,6 +153,12 @@ pub fn leases_of(partition: Partition) -> String {
 #[must_use]
 pub fn checkpoint_key(partition: Partition) -> String {
     format!("checkpoint.{partition}")
+}
+
+/// The key of the rollout in the `fleet` bucket.
+#[must_use]
+pub const fn rollout_key() -> &'static str {
+    "restart"
 }
 
 /// The key of a process in the `members` bucket.

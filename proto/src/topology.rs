@@ -23,6 +23,9 @@ pub const MEMORY: &str = "memory";
 /// The bucket of live processes.
 pub const MEMBERS: &str = "members";
 
+/// The bucket of what concerns the whole fleet.
+pub const FLEET: &str = "fleet";
+
 /// The metadata key of `INBOX` that holds the partition count: fixed when the stream is created, read from there by all.
 pub const PARTITIONS: &str = "talaria-partitions";
 
@@ -111,5 +114,6 @@ pub fn buckets(keep: Retentions) -> Vec<BucketSpec> {
         bucket(DELIVERIES, keep.inbox, false),
         bucket(MEMORY, Duration::ZERO, false),
         bucket(MEMBERS, MEMBER_TTL, false),
+        bucket(FLEET, Duration::ZERO, false),
     ]
 }

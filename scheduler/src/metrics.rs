@@ -17,6 +17,8 @@ pub(crate) struct Metrics {
     pub(crate) log_lag: IntGauge,
     /// Inputs applied together.
     pub(crate) batch_size: Histogram,
+    /// What waits because of leases that cannot be read.
+    pub(crate) aside: Aside,
     /// Log entries that could not be read.
     pub(crate) poison: IntCounter,
     inputs: IntCounterVec,
@@ -27,6 +29,30 @@ pub(crate) struct Metrics {
     ended: IntCounterVec,
     settled: IntCounterVec,
     retries: IntCounterVec,
+}
+
+/// What waits because of leases that cannot be read.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    /// Sessions.
+    pub(crate) sessions: IntGauge,
+    /// Inputs, ever.
+    pub(crate) inputs: IntCounter,
+}
+
+impl Aside {
+    fn register(make: &Maker<'_>) -> prometheus::Result<Self> {
+        Ok(Self {
+            sessions: make.gauge(
+                "talaria_scheduler_sessions_aside",
+                "Sessions whose lease cannot be read, so that their inputs wait",
+            )?,
+            inputs: make.counter(
+                "talaria_scheduler_inputs_aside_total",
+                "Inputs that were set aside because their session's lease cannot be read",
+            )?,
+        })
+    }
 }
 
 impl Metrics {
@@ -47,6 +73,7 @@ impl Metrics {
                 "Inputs applied in one round",
                 sizes,
             )?,
+            aside: Aside::register(&make)?,
             poison: make.counter(
                 "talaria_scheduler_poison_total",
                 "Records and requests that could not be read",
@@ -128,7 +155,7 @@ impl Metrics {
                 self.claims.with_label_values(&["denied"]).inc()
             }
             Signal::Fact(fact) => self.fact(fact),
-            Signal::Beat { .. } | Signal::Tell { .. } | Signal::Restart => {}
+            Signal::Beat { .. } | Signal::Tell { .. } => {}
         }
     }
 
@@ -153,7 +180,7 @@ impl Metrics {
             Effect::Order => "order",
             Effect::Reply { .. } => "reply",
             Effect::Spawn { .. } => "spawn",
-            Effect::Roster { .. } | Effect::Census { .. } => "notice",
+            Effect::Roster { .. } | Effect::Restart { .. } => "notice",
             Effect::Send { outbound } => match outbound.kind {
                 Kind::Reply => "reply",
                 Kind::Notice => "notice",

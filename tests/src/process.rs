@@ -94,6 +94,34 @@ impl Process {
         assert!(status.success(), "the {} ended with {status}", self.role);
     }
 
+    /// Waits until it ends by itself, and returns its exit code; none if a signal ended it.
+    pub async fn exit_code(&mut self) -> Option<i32> {
+        self.ended().await.code()
+    }
+
+    /// Its exit code, if it has ended.
+    ///
+    /// # Panics
+    /// When it cannot be asked.
+    pub fn has_ended(&mut self) -> Option<i32> {
+        let status = self.child.try_wait().expect("a child of ours");
+        status.map(|status| status.code().unwrap_or(-1))
+    }
+
+    /// What it does.
+    #[must_use]
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Asks it to stop, and does not wait.
+    ///
+    /// # Panics
+    /// When it is gone already.
+    pub fn ask_to_stop(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
     fn signal(&self, signal: Signal) {
         kill(self.pid, signal).unwrap_or_else(|error| panic!("{signal} to {}: {error}", self.role));
     }

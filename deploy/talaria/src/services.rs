@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use ingress::adapter::Adapter;
 use node::Node;
+use proto::id::ProcessId;
 use tokio::net::TcpListener;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
@@ -29,6 +30,8 @@ pub struct Running {
     core: JoinSet<Ended>,
     core_stop: CancellationToken,
     limit: Duration,
+    /// What the three are as members of the fleet.
+    ids: Vec<ProcessId>,
 }
 
 impl Running {
@@ -43,12 +46,21 @@ impl Running {
         let (edge_stop, core_stop) = (CancellationToken::new(), CancellationToken::new());
         let process =
             |stop: &CancellationToken| Node { shutdown: stop.clone(), ..node.as_process() };
+        let (decides, runs, talks) =
+            (process(&core_stop), process(&edge_stop), process(&edge_stop));
+        let ids = vec![decides.id, runs.id, talks.id];
         let (mut edge, mut core) = (JoinSet::new(), JoinSet::new());
-        add(&mut core, "scheduler", scheduler::run(process(&core_stop)));
-        add(&mut edge, "worker", worker::run_with(process(&edge_stop), model));
-        add(&mut edge, "ingress", ingress::run_with(process(&edge_stop), listener, adapters));
+        add(&mut core, "scheduler", scheduler::run(decides));
+        add(&mut edge, "worker", worker::run_with(runs, model));
+        add(&mut edge, "ingress", ingress::run_with(talks, listener, adapters));
         let limit = node.settings.worker.drain.get() + MARGIN;
-        Self { edge, edge_stop, core, core_stop, limit }
+        Self { edge, edge_stop, core, core_stop, limit, ids }
+    }
+
+    /// What the three are as members of the fleet.
+    #[must_use]
+    pub fn ids(&self) -> Vec<ProcessId> {
+        self.ids.clone()
     }
 
     /// Waits until one of them ends by itself, which none should.

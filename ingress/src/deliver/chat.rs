@@ -159,6 +159,7 @@ mod tests {
             kind: Kind::Reply,
             text: String::new(),
             ask: None,
+            replaces: None,
         };
         let span = tracing::Span::none();
         Parcel { outbound, sequence: 1, age: Duration::ZERO, span }

@@ -296,6 +296,10 @@ impl Desk {
             self.end(ended).await;
         }
         self.jobs.shutdown().await;
+        for acker in self.in_hand.values() {
+            // Another process may have it at once, and need not wait until we are overdue.
+            acknowledge(acker, AckKind::Nak(None)).await;
+        }
     }
 }
 

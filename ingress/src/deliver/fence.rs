@@ -90,6 +90,7 @@ mod tests {
             kind,
             text: String::new(),
             ask: None,
+            replaces: None,
         }
     }
 

@@ -239,6 +239,7 @@ const handlers = {
     if (frame.kind === "user") shownUser(frame.id, frame.text, frame.turn);
     else if (frame.kind === "reply") showReply(frame);
     else if (frame.kind === "question") showQuestion(frame);
+    else if (byId.has(frame.replaces)) { byId.set(frame.id, byId.get(frame.replaces)); write(byId.get(frame.replaces), frame.text); }
     else if (!byId.has(frame.id)) add(frame.kind, frame.text, { id: frame.id, turn: frame.turn });
   },
 };

@@ -376,6 +376,26 @@ impl Bus {
         }
     }
 
+    /// Reads the first message of a subject at or after a sequence, from the stream's leader.
+    ///
+    /// # Errors
+    /// When the broker does not answer.
+    pub async fn first_from(
+        &self,
+        stream: &str,
+        subject: &str,
+        sequence: u64,
+    ) -> Result<Option<Stored>, ReadError> {
+        let failed = |source| ReadError { stream: stream.to_owned(), source };
+        let handle = self.stream.get_stream_no_info(stream).await.map_err(|e| failed(e.into()))?;
+        let read = handle.raw_message_builder().sequence(sequence).next_by_subject(subject);
+        match read.send().await {
+            Ok(message) => Ok(Some(message.into())),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+
     /// Reads one message of a stream.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ pub mod health;
 pub mod members;
 pub mod metric;
 pub mod process;
+pub mod rollout;
 pub mod settings;
 pub mod telemetry;
 pub mod topology;

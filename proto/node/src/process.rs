@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, Parser};
-use futures_util::StreamExt;
 use prometheus::Registry;
 use proto::id::ProcessId;
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bus::Bus;
 use crate::exit::Exit;
 use crate::settings::{self, Flags, Loaded, Settings};
-use crate::{health, telemetry, topology};
+use crate::{health, rollout, telemetry, topology};
 
 /// The flags that every process has.
 #[derive(Args, Clone, Debug, Default)]
@@ -90,16 +89,6 @@ impl Node {
         })
     }
 
-    /// Returns when the fleet is told to drain and start again; never if the broker does not let it listen.
-    pub async fn restart_wanted(&self) {
-        let Ok(mut orders) = self.bus.client().subscribe(proto::subject::restart()).await else {
-            return std::future::pending().await;
-        };
-        if orders.next().await.is_none() {
-            std::future::pending::<()>().await;
-        }
-    }
-
     /// The same node as another process: its own id, everything else shared.
     #[must_use]
     pub fn as_process(&self) -> Self {
@@ -154,8 +143,7 @@ where
         let node = Node::connect(loaded.settings, name, shutdown_on_signal()?).await?;
         let (watched, stop) = (node.clone(), node.shutdown.clone());
         let restart = tokio::spawn(async move {
-            watched.restart_wanted().await;
-            tracing::info!("the fleet was told to restart: draining");
+            rollout::wanted(watched.bus, vec![watched.id]).await;
             stop.cancel();
         });
         let mut outcome = run(node, args.listen).await;

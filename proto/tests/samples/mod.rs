@@ -4,10 +4,13 @@ use proto::activity::{Activity, State};
 use proto::event::{Address, BusyMode, Line, Media, MediaKind, MessageEvent, Quote, Speaker, User};
 use proto::id::{AskId, Attempt, ConversationId, Epoch, OutboundId, ProcessId, Seq, Sid, TurnId};
 use proto::inbox::Inbox;
-use proto::lease::{Ask, Burst, Choices, Effect, Last, Lease, More, Origin, Phase, Turn, Waiting};
+use proto::lease::{
+    Aside, Ask, Burst, Checkpoint, Choices, Effect, Last, Lease, More, Origin, Phase, Turn, Waiting,
+};
 use proto::member::{Member, Role};
 use proto::outbound::{Draft, Kind, Outbound};
 use proto::receipt::{Decided, End, Fact, Fate, QueueReason, Receipt, Refusal, StateName};
+use proto::rollout::Rollout;
 use proto::session::{ChatKind, SessionKey, SessionParts};
 use proto::transcript::{Body, CallStatus, Entry, Profile, ToolCall};
 use proto::turn::{
@@ -131,6 +134,7 @@ fn outbound(kind: Kind) -> Outbound {
         kind,
         text: "words".into(),
         ask: Some(ask()),
+        replaces: (kind == Kind::Notice).then(|| OutboundId::of_turn(TurnId::new(1), "first")),
     }
 }
 
@@ -339,7 +343,12 @@ fn receipts() {
 #[test]
 fn members() {
     let slot = Some("worker-0".into());
-    frozen("member", &Member { role: Role::Worker, id: WORKER, slot, turns: 2 });
+    let member = Member { role: Role::Worker, id: WORKER, slot, turns: 2 };
+    frozen("member", &member);
+    frozen("rollout", &Rollout::new([member], outbound(Kind::Notice)));
+    let aside = vec![Aside { sid: of().sid, first: Seq::new(7) }];
+    let (epoch, cursor) = (Epoch::new(3), Seq::new(9));
+    frozen("checkpoint", &Checkpoint { epoch, cursor, settled: 12, aside });
 }
 
 /// Words that people's programs may look for in receipts: each in its place, so that none is renamed unseen.

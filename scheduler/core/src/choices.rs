@@ -6,7 +6,6 @@ use proto::lease::{Effect, Waiting};
 use proto::outbound::Kind;
 use proto::receipt::Decided;
 
-use crate::input::Signal;
 use crate::session::Step;
 use crate::wording;
 
@@ -56,8 +55,7 @@ impl Step<'_> {
     pub(crate) fn restart(&mut self, waiting: &Waiting) -> Decided {
         let id = OutboundId::of_input(waiting.seq, "ack");
         let outbound = self.outbound(id, Kind::Notice, &waiting.origin, wording::restarting());
-        self.lease().effects.push(Effect::Census { outbound });
-        self.signals.push(Signal::Restart);
+        self.lease().effects.push(Effect::Restart { outbound });
         Decided::Done
     }
 

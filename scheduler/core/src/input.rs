@@ -106,8 +106,6 @@ pub enum Signal {
         /// What.
         control: Control,
     },
-    /// Every process should finish what it does and start again.
-    Restart,
     /// A receipt.
     Fact(Fact),
 }

@@ -217,6 +217,7 @@ impl Step<'_> {
             kind,
             text,
             ask: None,
+            replaces: None,
         }
     }
 }

@@ -16,7 +16,7 @@ use scheduler_core::{Input, Session};
 use tracing::Span;
 
 use super::round::Work;
-use super::{Owner, takeover};
+use super::{Owner, rollout, takeover};
 
 /// An effect as it goes out. Orders have no id: a repeated one is denied at the claim, and must not be swallowed as a duplicate.
 pub(crate) struct Message {
@@ -37,7 +37,7 @@ pub(crate) async fn message(
         Effect::Order => return order(owner, session, work).await,
         Effect::Spawn { seq, session } => return spawn(owner, *seq, session, work).await,
         Effect::Roster { outbound, sessions } => roster(owner, outbound.clone(), sessions).await?,
-        Effect::Census { outbound } => census(owner, outbound.clone()),
+        Effect::Restart { outbound } => rollout::begin(owner, outbound.clone()).await?,
         Effect::Send { outbound } => outbound.clone(),
         Effect::Reply { report, outbound } => {
             let Some(text) = reply_text(owner, *report, work).await? else { return Ok(None) };
@@ -157,16 +157,6 @@ async fn spawn(
         id: Some(format!("background-{}", at.get())),
         span: Span::current(),
     }))
-}
-
-/// Adds how many turns run everywhere.
-fn census(owner: &Owner, mut outbound: Outbound) -> Outbound {
-    let turns: u32 = owner.members.borrow().values().map(|member| member.turns).sum();
-    outbound.text += &match turns {
-        1 => " 1 turn runs.".to_owned(),
-        turns => format!(" {turns} turns run."),
-    };
-    outbound
 }
 
 /// The answer to `/agents`: what the asking session knows, and what each of its background sessions does now.

@@ -101,7 +101,8 @@ impl Reader {
             let (seq, pending) = (Seq::new(info.stream_sequence), info.pending);
             self.lag.is(pending);
             let (message, _) = message.split();
-            if let Some(entry) = entry(seq, message, &self.metrics)
+            if let Some(entry) = entry(seq, &message.subject, &message.payload, &self.metrics)
+                .map(|entry| Entry { headers: message.headers, ..entry })
                 && self.sender.send(entry).await.is_err()
             {
                 return Ok(());
@@ -132,19 +133,40 @@ impl Drop for Lag {
     }
 }
 
-fn entry(seq: Seq, message: async_nats::Message, metrics: &Metrics) -> Option<Entry> {
+/// What one session's part of the log holds from `first` to `last`, in order.
+pub(crate) async fn part(
+    owner: &Owner,
+    sid: Sid,
+    first: Seq,
+    last: Seq,
+) -> anyhow::Result<Vec<Entry>> {
+    let subject = subject::inbox(owner.partition, sid);
+    let (mut entries, mut at) = (Vec::new(), first.get());
+    while at <= last.get()
+        && let Some(stored) = owner.bus.first_from(INBOX, &subject, at).await?
+        && stored.sequence <= last.get()
+    {
+        at = stored.sequence + 1;
+        let seq = Seq::new(stored.sequence);
+        let read = entry(seq, &subject, &stored.payload, &owner.metrics);
+        entries.extend(read.map(|entry| Entry { headers: Some(stored.headers), ..entry }));
+    }
+    Ok(entries)
+}
+
+fn entry(seq: Seq, subject: &str, payload: &[u8], metrics: &Metrics) -> Option<Entry> {
     let poison = |error: &dyn std::fmt::Display| {
         metrics.poison.inc();
-        tracing::error!(%seq, subject = %message.subject, %error, "an input cannot be read; it stays in the log, and the next ones go on");
+        tracing::error!(%seq, %subject, %error, "an input cannot be read; it stays in the log, and the next ones go on");
     };
-    let sid = match subject::inbox_sid(&message.subject) {
+    let sid = match subject::inbox_sid(subject) {
         Ok(sid) => sid,
         Err(error) => {
             poison(&error);
             return None;
         }
     };
-    let input = match codec::decode::<Inbox>(&message.payload) {
+    let input = match codec::decode::<Inbox>(payload) {
         Ok(input) if key_matches(&input, sid) => Some(input),
         Ok(_) => {
             poison(&"its session is not the subject's");
@@ -155,7 +177,7 @@ fn entry(seq: Seq, message: async_nats::Message, metrics: &Metrics) -> Option<En
             None
         }
     };
-    Some(Entry { seq, sid, input, headers: message.headers })
+    Some(Entry { seq, sid, input, headers: None })
 }
 
 fn key_matches(input: &Inbox, sid: Sid) -> bool {

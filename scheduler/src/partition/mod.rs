@@ -4,9 +4,11 @@
 //! changed lease by compare-and-set, all in flight at once, and only then lets anything be seen. While a round waits for the
 //! broker more arrives: that is the batching.
 
+mod aside;
 mod desk;
 mod effects;
 mod log;
+mod rollout;
 mod round;
 mod settle;
 mod table;
@@ -30,6 +32,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::aside::Asides;
 use self::desk::Desk;
 use self::round::Round;
 use crate::metrics::Metrics;
@@ -94,7 +97,8 @@ pub(crate) async fn run(
     let mut progress = takeover::raise_epoch(&mut owner).await?;
     // Claims and heartbeats wait here while the leases are loaded.
     let mut desk = Desk::open(&owner).await?;
-    let mut table = takeover::load(&owner).await?;
+    let mut asides = Asides::new(&progress.checkpoint);
+    let mut table = takeover::load(&owner, &mut asides).await?;
     let mut log = log::follow(&owner, progress.checkpoint.cursor);
     let mut gone = gone;
     tracing::debug!(%partition, epoch = %owner.epoch, cursor = %progress.checkpoint.cursor, "taken over");
@@ -104,6 +108,7 @@ pub(crate) async fn run(
             () = stop.cancelled() => break,
             () = sleep_until(&owner, table.deadline()) => {}
             () = tokio::time::sleep_until(progress.due) => {}
+            () = asides.due() => asides.mend(&owner, &mut table, progress.checkpoint.cursor).await?,
             Some(entry) = log.recv() => round.entry(entry, &owner.metrics),
             Some(request) = desk.recv() => round.request(request),
             Ok(worker) = gone.recv() => round.worker_gone(worker, &table),
@@ -120,8 +125,8 @@ pub(crate) async fn run(
         }
         round.due(table.due(owner.now()));
         let last = round.last();
-        let written = round.run(&owner, &mut table).await?;
-        progress.advance(last, written);
+        let written = round.run(&owner, &mut table, &mut asides).await?;
+        progress.advance(last, written, &asides);
         if progress.due <= Instant::now() {
             progress.store(&owner).await?;
         }
@@ -146,11 +151,13 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(checkpoint: Checkpoint, revision: u64) -> Self {
-        Self { checkpoint, stored: checkpoint, revision, due: Instant::now() + CHECKPOINT_EVERY }
+        let stored = checkpoint.clone();
+        Self { checkpoint, stored, revision, due: Instant::now() + CHECKPOINT_EVERY }
     }
 
-    /// Everything up to `last` is applied, and the effects of every write up to `written` are out.
-    fn advance(&mut self, last: Option<Seq>, written: u64) {
+    /// Everything up to `last` is applied or set aside, and the effects of every write up to `written` are out.
+    fn advance(&mut self, last: Option<Seq>, written: u64, asides: &Asides) {
+        asides.store(&mut self.checkpoint);
         let Checkpoint { cursor, settled, .. } = &mut self.checkpoint;
         *cursor = last.unwrap_or_default().max(*cursor);
         *settled = written.max(*settled);
@@ -163,10 +170,10 @@ impl Progress {
         if self.checkpoint == self.stored {
             return Ok(());
         }
-        match write_checkpoint(owner, self.checkpoint, self.revision).await {
+        match write_checkpoint(owner, &self.checkpoint, self.revision).await {
             Ok(revision) => {
                 self.revision = revision;
-                self.stored = self.checkpoint;
+                self.stored = self.checkpoint.clone();
                 Ok(())
             }
             Err(WriteError::Unknown | WriteError::TooLarge) => {
@@ -184,11 +191,11 @@ impl Progress {
 
 async fn write_checkpoint(
     owner: &Owner,
-    checkpoint: Checkpoint,
+    checkpoint: &Checkpoint,
     revision: u64,
 ) -> Result<u64, WriteError> {
     let subject = subject::bucket_subject(LEASES, &subject::checkpoint_key(owner.partition));
     let write = Write { expect: Some(revision), ..Write::default() };
-    let written = owner.bus.write(subject, Bytes::from(codec::encode(&checkpoint)), write).await?;
+    let written = owner.bus.write(subject, Bytes::from(codec::encode(checkpoint)), write).await?;
     Ok(written.sequence)
 }

@@ -16,6 +16,7 @@ use proto::turn::{BeatReply, ClaimReply, Control, Denial, TurnRef};
 use scheduler_core::{Input, Session};
 use serde::Serialize;
 
+use super::aside::{self, Asides};
 use super::desk::{Question, Request};
 use super::log::Entry;
 use super::settle::{self, Settled};
@@ -126,21 +127,32 @@ impl Round {
         self.work.entry(sid).or_default().push(work);
     }
 
-    /// Carries the round out. Returns the highest revision that was written.
+    /// Carries the round out; sessions whose lease cannot be read are noted in `asides`. Returns the highest revision that was
+    /// written.
     ///
     /// # Errors
     /// When the partition has another owner, or the broker does not let its leases be read.
-    pub(crate) async fn run(mut self, owner: &Owner, table: &mut Table) -> anyhow::Result<u64> {
+    pub(crate) async fn run(
+        mut self,
+        owner: &Owner,
+        table: &mut Table,
+        asides: &mut Asides,
+    ) -> anyhow::Result<u64> {
         if self.size == 0 {
             return Ok(0);
         }
         owner.metrics.batch_size.observe(f64::from(u32::try_from(self.size).unwrap_or(u32::MAX)));
         let mut begun = Vec::with_capacity(self.work.len());
-        for (sid, slot) in self.slots(owner, table).await? {
+        for (sid, slot) in self.slots(owner, table, asides).await? {
             let work = self.work.remove(&sid).unwrap_or_default();
             match slot {
-                Some(slot) => begun.push(settle::settle(owner, slot, work)),
-                None => self.refuse(owner, work).await,
+                At::Slot(slot) => begun.push(settle::settle(owner, *slot, work)),
+                At::Nothing => self.refuse(owner, work).await,
+                At::Poison => {
+                    asides.note(owner, sid, &work);
+                    aside::tell(owner, &work).await;
+                    self.refuse(owner, work).await;
+                }
             }
         }
         let mut written = 0;
@@ -156,25 +168,28 @@ impl Round {
         Ok(written)
     }
 
-    /// The sessions of this round, from memory or from the bucket; none where nothing is known and nothing begins.
+    /// The sessions of this round, from memory or from the bucket.
     async fn slots(
         &self,
         owner: &Owner,
         table: &mut Table,
-    ) -> anyhow::Result<Vec<(Sid, Option<Slot>)>> {
-        let missing = self.work.keys().copied().filter(|sid| !table.contains(*sid));
+        asides: &Asides,
+    ) -> anyhow::Result<Vec<(Sid, At)>> {
+        let missing = self.work.keys().copied();
+        let missing = missing.filter(|sid| !table.contains(*sid) && !asides.holds(*sid));
         let read = missing.map(|sid| async move { (sid, load(owner, sid).await) });
         let mut loaded: BTreeMap<_, _> = join_all(read).await.into_iter().collect();
         let mut slots = Vec::with_capacity(self.work.len());
         for sid in self.work.keys().copied() {
             let slot = match loaded.remove(&sid) {
-                None => table.take(sid),
+                None => table.take(sid).map_or(At::Poison, At::slot),
                 Some(read) => match read? {
-                    Found::Session(session, revision) => Some(Slot::new(*session, revision)),
-                    Found::Nothing(revision) => self.keys.get(&sid).map(|key| {
-                        Slot::new(Session::new(key.clone(), owner.epoch, owner.now()), revision)
+                    Found::Session(session, revision) => At::slot(Slot::new(*session, revision)),
+                    Found::Nothing(revision) => self.keys.get(&sid).map_or(At::Nothing, |key| {
+                        let session = Session::new(key.clone(), owner.epoch, owner.now());
+                        At::slot(Slot::new(session, revision))
                     }),
-                    Found::Poison => None,
+                    Found::Poison => At::Poison,
                 },
             };
             slots.push((sid, slot));
@@ -219,16 +234,31 @@ pub(crate) async fn reply<T: Serialize>(bus: &Bus, reply_to: Subject, answer: &T
     }
 }
 
+/// Where the inputs of a session go.
+enum At {
+    Slot(Box<Slot>),
+    /// Nothing is known of it and nothing begins: no turn of it is anyone's.
+    Nothing,
+    /// Its lease cannot be read: what comes is set aside.
+    Poison,
+}
+
+impl At {
+    fn slot(slot: Slot) -> Self {
+        Self::Slot(Box::new(slot))
+    }
+}
+
 /// What is stored of a session.
-enum Found {
+pub(crate) enum Found {
     Session(Box<Session>, u64),
     Nothing(u64),
-    /// Something that cannot be read: it is left for a person, and the session stands still meanwhile.
+    /// Something that cannot be read: it is left for a person, and the session's inputs are set aside meanwhile.
     Poison,
 }
 
 /// Reads a session that is not in memory, and the revision that a write must expect.
-async fn load(owner: &Owner, sid: Sid) -> anyhow::Result<Found> {
+pub(crate) async fn load(owner: &Owner, sid: Sid) -> anyhow::Result<Found> {
     let subject = subject::bucket_subject(LEASES, &subject::lease_key(owner.partition, sid));
     let stored = owner.bus.last_nearby(&takeover::bucket_stream(), &subject).await?;
     let Some(stored) = stored else { return Ok(Found::Nothing(0)) };
@@ -244,8 +274,7 @@ async fn load(owner: &Owner, sid: Sid) -> anyhow::Result<Found> {
             Ok(Found::Session(Box::new(Session::restore(lease, owner.now())), stored.sequence))
         }
         Err(error) => {
-            owner.metrics.poison.inc();
-            tracing::error!(%subject, %error, "a lease cannot be read; its session stands still until it is mended");
+            tracing::debug!(%subject, %error, "a lease cannot be read");
             Ok(Found::Poison)
         }
     }

@@ -43,14 +43,8 @@ async fn settle_in_span(owner: &Owner, mut slot: Slot, work: &[Work]) -> anyhow:
     if changed {
         signals = commit(owner, &mut slot, work, signals).await?;
     }
-    let restart = signals.iter().any(|(_, signal)| *signal == Signal::Restart);
     let beats = act(owner, &slot.session, work, signals).await;
     publish(owner, &mut slot.session, work).await?;
-    if restart {
-        // After the answer is out, since whoever delivers it starts again too.
-        tracing::info!("the fleet is told to restart");
-        owner.bus.tell(subject::restart().to_owned(), &()).await;
-    }
     Ok(Settled { slot, beats })
 }
 
@@ -172,7 +166,7 @@ async fn act(
                 owner.bus.tell(subject::control(worker), &control).await
             }
             (Signal::Fact(fact), _) => facts.push(fact),
-            (Signal::Beat { .. } | Signal::Restart, _) => {}
+            (Signal::Beat { .. }, _) => {}
         }
     }
     if !facts.is_empty() {

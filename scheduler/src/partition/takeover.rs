@@ -13,6 +13,7 @@ use proto::subject;
 use proto::topology::LEASES;
 use scheduler_core::Session;
 
+use super::aside::Asides;
 use super::round::Round;
 use super::table::{Slot, Table};
 use super::{Owner, Progress, write_checkpoint};
@@ -35,7 +36,7 @@ pub(crate) async fn raise_epoch(owner: &mut Owner) -> anyhow::Result<Progress> {
     loop {
         let (before, revision) = read_checkpoint(owner).await?.unwrap_or_default();
         let raised = Checkpoint { epoch: Epoch::next(before.epoch), ..before };
-        match write_checkpoint(owner, raised, revision).await {
+        match write_checkpoint(owner, &raised, revision).await {
             Ok(revision) => {
                 owner.epoch = raised.epoch;
                 owner.settled = raised.settled;
@@ -52,7 +53,7 @@ pub(crate) async fn raise_epoch(owner: &mut Owner) -> anyhow::Result<Progress> {
 
 /// Reads all leases of the partition. Whatever runs is adopted (which fences the owner before out of it, and gives its worker
 /// a fresh grace period); effects that may not have been sent are sent.
-pub(crate) async fn load(owner: &Owner) -> anyhow::Result<Table> {
+pub(crate) async fn load(owner: &Owner, asides: &mut Asides) -> anyhow::Result<Table> {
     let mut table = Table::default();
     let filter = subject::bucket_subject(LEASES, &subject::leases_of(owner.partition));
     let stream =
@@ -77,7 +78,9 @@ pub(crate) async fn load(owner: &Owner) -> anyhow::Result<Table> {
                 message.map_err(|error| anyhow::anyhow!(error)).context("reading the leases")?;
             let info = message.info().map_err(|error| anyhow::anyhow!(error))?;
             left = info.pending;
-            if let Some(slot) = slot(owner, &message, info.stream_sequence) {
+            if let Some(slot) = slot(owner, &message, info.stream_sequence)
+                && !asides.holds(slot.session.sid())
+            {
                 adopt.adopt(slot.session.sid(), owner.epoch);
                 table.put(slot, owner);
             }
@@ -86,7 +89,7 @@ pub(crate) async fn load(owner: &Owner) -> anyhow::Result<Table> {
             }
         }
         anyhow::ensure!(left < before, "the leases could not be read");
-        adopt.run(owner, &mut table).await?;
+        adopt.run(owner, &mut table, asides).await?;
         adopt = Round::default();
     }
     // It would expire by itself; this keeps the broker tidy.
@@ -109,7 +112,7 @@ fn slot(owner: &Owner, message: &async_nats::Message, revision: u64) -> Option<S
         Err(_) if message.payload.is_empty() => None,
         Err(error) => {
             owner.metrics.poison.inc();
-            tracing::error!(subject = %message.subject, %error, "a lease cannot be read; it is left as it is");
+            tracing::error!(subject = %message.subject, %error, "a lease cannot be read; it is left as it is, and what comes for its session waits until it is mended or deleted");
             None
         }
     }

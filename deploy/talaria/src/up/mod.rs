@@ -94,36 +94,82 @@ struct System<'a> {
 }
 
 impl System<'_> {
-    /// Runs the services until `shutdown`, or until something ends that should not, and drains them.
+    /// Runs the services until `shutdown`, or until something ends that should not, and drains them. When the fleet restarts they
+    /// are drained and started again here, behind the same front door: nobody else would do it.
     async fn serve(self, broker: &mut Broker, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let banner = banner::text(&banner::Facts {
-            address: self.listener.local_addr().context("no local address")?,
-            settings: &self.settings,
-            model: &worker::models::chosen(&self.settings.model)?,
-            data: self.data.folder(),
-            broker: &broker.to_string(),
-        });
-        let node = Node::connect(self.settings, "talaria", CancellationToken::new()).await?;
-        let mut running = Running::start(&node, self.listener, self.model, Vec::new());
-        let announced = async {
-            door::ready(&node.health).await;
-            match console::say(&banner) {
-                // The system is up, and there is nothing more to say.
-                Ok(()) => std::future::pending().await,
-                Err(error) => anyhow::Error::new(error).context("cannot print the address"),
+        let Self { settings, model, listener, data } = self;
+        let door = listener.into_std().context("the front door")?;
+        let mut is_first = true;
+        loop {
+            let listener = door.try_clone().and_then(TcpListener::from_std);
+            let listener = listener.context("the front door")?;
+            let node = Node::connect(settings.clone(), "talaria", CancellationToken::new()).await?;
+            let banner = std::mem::take(&mut is_first)
+                .then(|| banner(&settings, data, &door, broker))
+                .transpose()?;
+            let running = Running::start(&node, listener, Arc::clone(&model), Vec::new());
+            match attend(running, &node, banner, broker, &shutdown).await {
+                Ended::Restart(drained) => drained?,
+                Ended::Over(outcome) => return outcome,
             }
-        };
-        let cause = tokio::select! {
-            () = shutdown.cancelled() => None,
-            error = running.failed() => Some(error),
-            error = broker.failed() => Some(error),
-            error = announced => Some(error),
-            () = node.restart_wanted() => Some(Exit::Restart.into()),
-        };
-        if cause.is_none() {
-            console::note("stopping: what runs is finished or handed back …");
+            console::note("starting again …");
         }
-        let drained = running.drain().await;
-        cause.map_or(drained, Err)
     }
+}
+
+fn banner(
+    settings: &Settings,
+    data: &Data,
+    door: &std::net::TcpListener,
+    broker: &Broker,
+) -> anyhow::Result<String> {
+    Ok(banner::text(&banner::Facts {
+        address: door.local_addr().context("no local address")?,
+        settings,
+        model: &worker::models::chosen(&settings.model)?,
+        data: data.folder(),
+        broker: &broker.to_string(),
+    }))
+}
+
+/// How a run of the services ended.
+enum Ended {
+    /// The fleet restarts.
+    Restart(anyhow::Result<()>),
+    /// For good.
+    Over(anyhow::Result<()>),
+}
+
+/// Attends to the services until something ends them, and drains them.
+async fn attend(
+    mut running: Running,
+    node: &Node,
+    banner: Option<String>,
+    broker: &mut Broker,
+    shutdown: &CancellationToken,
+) -> Ended {
+    let announced = async {
+        door::ready(&node.health).await;
+        match banner.map_or(Ok(()), |banner| console::say(&banner)) {
+            // The system is up, and there is nothing more to say.
+            Ok(()) => std::future::pending().await,
+            Err(error) => anyhow::Error::new(error).context("cannot print the address"),
+        }
+    };
+    let restart = node::rollout::wanted(node.bus.clone(), running.ids());
+    let cause = tokio::select! {
+        () = shutdown.cancelled() => None,
+        error = running.failed() => Some(error),
+        error = broker.failed() => Some(error),
+        error = announced => Some(error),
+        () = restart => {
+            console::note("restarting: what runs is handed over and goes on afterwards …");
+            return Ended::Restart(running.drain().await);
+        }
+    };
+    if cause.is_none() {
+        console::note("stopping: what runs is finished or handed back …");
+    }
+    let drained = running.drain().await;
+    Ended::Over(cause.map_or(drained, Err))
 }

@@ -214,6 +214,7 @@ mod tests {
             kind,
             text: text.into(),
             ask: None,
+            replaces: None,
         })
     }
 

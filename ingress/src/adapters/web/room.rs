@@ -262,6 +262,7 @@ impl Room {
             "turn": outbound.turn.map(|turn| turn.to_string()),
             "ask": outbound.ask,
             "reply_to": outbound.reply_to,
+            "replaces": outbound.replaces,
             "beside": beside,
         });
         self.send(about, "message", &data);

@@ -71,6 +71,7 @@ pub(crate) fn outbound(outbound: &Outbound, chat_name: Option<&str>) -> Option<V
         "text": outbound.text,
         "final": true,
         "reply_to": outbound.reply_to,
+        "replaces": outbound.replaces,
         "media": [],
     }))
 }
@@ -230,11 +231,12 @@ mod tests {
             kind: Kind::Reply,
             text: "hello".into(),
             ask: None,
+            replaces: None,
         };
         let expected = json!({
             "id": "t12-reply", "chat": { "id": "c1", "type": "group", "name": "Room", "thread": "t1" },
             "session": "webhook/demo:group:c1:t1", "turn": "t12", "attempt": 1, "kind": "reply",
-            "text": "hello", "final": true, "reply_to": "evt-1", "media": [],
+            "text": "hello", "final": true, "reply_to": "evt-1", "replaces": null, "media": [],
         });
         assert_eq!(outbound(&reply, Some("Room")), Some(expected));
         reply.kind = Kind::Closed;

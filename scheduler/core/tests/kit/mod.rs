@@ -223,7 +223,7 @@ impl Story {
             .map(|effect| match effect {
                 Effect::Order => "order".into(),
                 Effect::Spawn { session, .. } => format!("spawn {session}"),
-                Effect::Roster { outbound, .. } | Effect::Census { outbound } => {
+                Effect::Roster { outbound, .. } | Effect::Restart { outbound } => {
                     outbound.text.clone()
                 }
                 Effect::Reply { outbound, .. } => {

@@ -162,12 +162,12 @@ fn result(mut story: Story, kind: &str, mode: BusyMode) -> Result {
         Effect::Spawn { .. } => Some("spawn"),
         Effect::Send { outbound } if outbound.kind == Kind::Closed => Some("closed"),
         Effect::Reply { .. } => Some("reply"),
-        Effect::Send { .. } | Effect::Roster { .. } | Effect::Census { .. } => None,
+        Effect::Send { .. } | Effect::Roster { .. } | Effect::Restart { .. } => None,
     };
     let said = |effect: &Effect| match effect {
         Effect::Send { outbound: Outbound { text, .. } }
         | Effect::Roster { outbound: Outbound { text, .. }, .. }
-        | Effect::Census { outbound: Outbound { text, .. } } => {
+        | Effect::Restart { outbound: Outbound { text, .. } } => {
             text.lines().next().map(str::to_owned)
         }
         Effect::Order | Effect::Spawn { .. } | Effect::Reply { .. } => None,

@@ -42,6 +42,7 @@ fn outbound(turn: u64, kind: Kind, text: &str) -> Outbound {
         kind,
         text: text.into(),
         ask: None,
+        replaces: None,
     }
 }
 
