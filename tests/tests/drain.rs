@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::TryStreamExt;
 use proto::member::Role;
 use talaria_tests::model::{Progress, Step};
 use talaria_tests::wait::eventually;
@@ -55,6 +56,13 @@ async fn restart_drains_the_fleet_one_process_at_a_time_and_says_how_far_it_is()
     world.model.call("work", 1, Progress::Open).await;
     other.say("before").await;
 
+    // Each is known to be there.
+    let members = world.nats.jetstream().await.get_key_value("members").await.unwrap();
+    eventually("five members", || async {
+        let keys: Vec<String> = members.keys().await.unwrap().try_collect().await.unwrap();
+        (keys.len() == 5).then_some(())
+    })
+    .await;
     let restart = chat.say("/restart").await;
     let said = chat.answered(&restart).await.text("text").to_owned();
     assert!(said.starts_with("Restarting"), "{said}");

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use async_nats::jetstream::kv::{Operation, Store};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use proto::codec;
 use proto::id::ProcessId;
 use proto::member::{Member, Role};
@@ -122,6 +123,24 @@ async fn read(
             changed
         });
     }
+}
+
+/// The live processes as the bucket has them now: for what must not miss one that has only just come.
+///
+/// # Errors
+/// When the broker does not answer.
+pub async fn list(bus: &Bus) -> anyhow::Result<Members> {
+    let store = bus.stream().get_key_value(MEMBERS).await.context("no members")?;
+    let keys: Vec<String> = store.keys().await?.try_collect().await.context("no members")?;
+    let mut members = Members::new();
+    for key in keys {
+        if let Some(value) = store.get(&key).await.context("a member")?
+            && let Ok(member) = codec::decode::<Member>(&value)
+        {
+            members.insert(member.id, member);
+        }
+    }
+    Ok(members)
 }
 
 /// The live processes of one role.

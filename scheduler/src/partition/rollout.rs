@@ -14,7 +14,7 @@ use super::Owner;
 pub(crate) async fn begin(owner: &Owner, mut outbound: Outbound) -> anyhow::Result<Outbound> {
     let key = subject::bucket_subject(FLEET, subject::rollout_key());
     let stream = format!("KV_{FLEET}");
-    let members: Vec<_> = owner.members.borrow().values().cloned().collect();
+    let members: Vec<_> = node::members::list(&owner.bus).await?.into_values().collect();
     let turns: u32 = members.iter().map(|member| member.turns).sum();
     let processes = members.len();
     let rollout = Rollout::new(members, outbound.clone());
