@@ -1,7 +1,7 @@
 //! Ingress: turns what platforms send into message events, and what comes back into what platforms show.
 //!
 //! ```text
-//! platform -> adapters/ -> publish -> INBOX                    a message is durable before its sender is told so
+//! platform -> adapters/ -> gate/ -> publish -> INBOX           allowed, and durable before its sender is told so
 //! platform <- adapters/ <- deliver <- OUTBOX                   in order per chat, once, retried, then dead and said so
 //! platform <- adapters/ <- deliver <- drafts (volatile)        shown while a turn runs, never after its end
 //! ```
@@ -9,6 +9,7 @@
 //! An adapter knows its platform and nothing of scheduling; `deliver` knows delivery and nothing of platforms.
 
 pub mod adapter;
+pub mod gate;
 pub mod metrics;
 pub mod publish;
 
@@ -33,6 +34,7 @@ use tokio::task::JoinSet;
 
 use crate::adapter::Adapter;
 use crate::deliver::Desk;
+use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::publish::Publisher;
@@ -63,7 +65,8 @@ pub async fn run_with(
     let light = node.health.part("ingress");
     let metrics = Metrics::new(&node.metrics);
     let publisher = Publisher::new(node.bus.clone(), metrics.clone());
-    let parts = Parts { node: node.clone(), publisher, metrics: metrics.clone() };
+    let gates = Gates::new(node.clone(), publisher.clone(), metrics.clone());
+    let parts = Parts { node: node.clone(), publisher, gates, metrics: metrics.clone() };
     let mut adapters = registry::build(&parts);
     adapters.extend(extra);
 

@@ -1,9 +1,12 @@
 //! What ingress counts: every series exists from the start, and no label holds an id.
 
+use node::identities::Requested;
 use prometheus::core::Collector;
 use prometheus::{
     Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry, exponential_buckets,
 };
+
+use crate::gate::{Refused, Unheeded};
 
 /// The instruments. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -12,6 +15,10 @@ pub struct Metrics {
     deliveries: IntCounterVec,
     retries: IntCounterVec,
     drafts: IntCounterVec,
+    refused: IntCounterVec,
+    unheeded: IntCounterVec,
+    pairings: IntCounterVec,
+    poison: IntCounterVec,
     /// How many event streams (chat page, streaming API) are open.
     pub(crate) streams: IntGauge,
     /// How long a message took from its arrival to its durable acknowledgement.
@@ -42,6 +49,58 @@ pub(crate) enum Departure {
     Dead,
     /// The platform had it already.
     Repeated,
+}
+
+/// Why something was refused, as a label.
+const REFUSED: &[(&str, Refused)] = &[
+    ("revoked", Refused::Revoked),
+    ("nameless", Refused::Nameless),
+    ("unknown", Refused::Unknown),
+    ("command", Refused::Command),
+];
+
+/// Why something was not for the agent, as a label.
+const UNHEEDED: &[(&str, Unheeded)] = &[
+    ("not_addressed", Unheeded::NotAddressed),
+    ("other_channel", Unheeded::OtherChannel),
+    ("bot", Unheeded::Bot),
+];
+
+/// What someone unknown was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pairing {
+    /// Their code.
+    Code,
+    /// That too many others wait.
+    TooMany,
+    /// Nothing: they were told a moment ago.
+    AlreadyTold,
+    /// Nothing: the platform is locked.
+    Locked,
+}
+
+impl Pairing {
+    const ALL: [Self; 4] = [Self::Code, Self::TooMany, Self::AlreadyTold, Self::Locked];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::TooMany => "too_many",
+            Self::AlreadyTold => "already_told",
+            Self::Locked => "locked",
+        }
+    }
+}
+
+impl From<&Requested> for Pairing {
+    fn from(requested: &Requested) -> Self {
+        match requested {
+            Requested::Code(_) => Self::Code,
+            Requested::TooMany => Self::TooMany,
+            Requested::AlreadyTold => Self::AlreadyTold,
+            Requested::Locked => Self::Locked,
+        }
+    }
 }
 
 impl Arrival {
@@ -106,6 +165,26 @@ impl Metrics {
                 "Pieces of streamed text handed to adapters.",
                 &["platform"],
             ),
+            refused: counter(
+                "talaria_ingress_refused_total",
+                "What people did who may not, by why.",
+                &["platform", "reason"],
+            ),
+            unheeded: counter(
+                "talaria_ingress_unheeded_total",
+                "What was not for the agent, by why.",
+                &["platform", "reason"],
+            ),
+            pairings: counter(
+                "talaria_ingress_pairings_total",
+                "Unknown people who asked to be let in, by what they were told.",
+                &["platform", "result"],
+            ),
+            poison: counter(
+                "talaria_ingress_poison_total",
+                "Things from platforms that could not be read and were set aside.",
+                &["platform"],
+            ),
             streams: registered(
                 registry,
                 IntGauge::new("talaria_ingress_streams_open", "Event streams that are open.")
@@ -128,10 +207,37 @@ impl Metrics {
         }
         self.retries.with_label_values(&[platform]).inc_by(0);
         self.drafts.with_label_values(&[platform]).inc_by(0);
+        self.poison.with_label_values(&[platform]).inc_by(0);
+        for (why, _) in REFUSED {
+            self.refused.with_label_values(&[platform, why]).inc_by(0);
+        }
+        for (why, _) in UNHEEDED {
+            self.unheeded.with_label_values(&[platform, why]).inc_by(0);
+        }
+        for pairing in Pairing::ALL {
+            self.pairings.with_label_values(&[platform, pairing.label()]).inc_by(0);
+        }
     }
 
     pub(crate) fn arrived(&self, platform: &str, arrival: Arrival) {
         self.messages.with_label_values(&[platform, arrival.label()]).inc();
+    }
+
+    pub(crate) fn refused(&self, platform: &str, why: Refused) {
+        self.arrived(platform, Arrival::Refused);
+        self.refused.with_label_values(&[platform, label(REFUSED, why)]).inc();
+    }
+
+    pub(crate) fn unheeded(&self, platform: &str, why: Unheeded) {
+        self.unheeded.with_label_values(&[platform, label(UNHEEDED, why)]).inc();
+    }
+
+    pub(crate) fn paired(&self, platform: &str, pairing: Pairing) {
+        self.pairings.with_label_values(&[platform, pairing.label()]).inc();
+    }
+
+    pub(crate) fn poisoned(&self, platform: &str) {
+        self.poison.with_label_values(&[platform]).inc();
     }
 
     pub(crate) fn departed(&self, platform: &str, departure: Departure) {
@@ -145,6 +251,10 @@ impl Metrics {
     pub(crate) fn drafted(&self, platform: &str) {
         self.drafts.with_label_values(&[platform]).inc();
     }
+}
+
+fn label<T: PartialEq>(labels: &[(&'static str, T)], value: T) -> &'static str {
+    labels.iter().find(|(_, known)| *known == value).map_or("other", |(label, _)| label)
 }
 
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> C {

@@ -187,7 +187,7 @@ impl Publisher {
 
 /// The id by which a repeated event is recognised: a hash of what identifies it on its platform. Each part is preceded by its
 /// length, so that no two events have the same one.
-fn message_id(address: &Address, id: &str) -> String {
+pub(crate) fn message_id(address: &Address, id: &str) -> String {
     let mut hash = Sha256::new();
     for part in [address.platform.as_str(), &address.account, &address.chat, id] {
         hash.update((part.len() as u64).to_be_bytes());

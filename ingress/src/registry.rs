@@ -6,6 +6,7 @@ use node::Node;
 
 use crate::adapter::Adapter;
 use crate::adapters::{api, web, webhook};
+use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::publish::Publisher;
 
@@ -14,6 +15,8 @@ use crate::publish::Publisher;
 pub(crate) struct Parts {
     pub(crate) node: Node,
     pub(crate) publisher: Publisher,
+    /// For what people send whom only the platform knows.
+    pub(crate) gates: Gates,
     pub(crate) metrics: Metrics,
 }
 

@@ -72,6 +72,8 @@ pub enum Bypass {
     Why,
     /// Say who the sender is.
     Whoami,
+    /// Make the chat its platform's home channel. Ingress carries it out.
+    SetHome,
     /// Have every process finish what it does, and start again.
     Restart,
     /// Nothing: what platforms send when a chat is opened.
@@ -207,6 +209,12 @@ pub const REGISTRY: &[Spec] = &[
     spec(Name::Bypass(Bypass::Agents), &["agents", "tasks"], "", "list what runs in this chat"),
     spec(Name::Bypass(Bypass::Why), &["why"], "", "say why the last decision was made"),
     spec(Name::Bypass(Bypass::Whoami), &["whoami"], "", "say who you are here"),
+    spec(
+        Name::Bypass(Bypass::SetHome),
+        &["sethome"],
+        "",
+        "make this chat the one for what is sent to no particular chat",
+    ),
     Spec {
         name: Name::Bypass(Bypass::Restart),
         words: &["restart"],

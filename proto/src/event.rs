@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::access::Admission;
 use crate::command::{self, Parsed};
 use crate::session::{ChatKind, SessionKey};
 
@@ -167,6 +168,9 @@ pub struct MessageEvent {
     /// The conversation so far, when the client keeps it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Line>,
+    /// What the gate noted when it let the message in.
+    #[serde(default, skip_serializing_if = "Admission::is_plain")]
+    pub admission: Admission,
     /// When ingress accepted it, milliseconds since 1970; for people to read, never to decide by.
     pub accepted_at_ms: u64,
 }

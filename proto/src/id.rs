@@ -263,6 +263,12 @@ impl OutboundId {
         Self(format!("{}-{what}", first.0))
     }
 
+    /// What something caused that came to the gate and is no input: `arrival` names it among everything that comes there.
+    #[must_use]
+    pub fn of_arrival(arrival: &str, what: &str) -> Self {
+        Self(format!("a{arrival}-{what}"))
+    }
+
     /// What a turn caused (its reply, a notice, a question).
     #[must_use]
     pub fn of_turn(turn: TurnId, what: &str) -> Self {

@@ -15,19 +15,27 @@
 //! | `outbox.<platform>.<account>.<sid>` | [`Outbound`](outbound::Outbound) | scheduler | ingress | stream `OUTBOX`, work queue |
 //! | `draft.<platform>.<account>` | [`Draft`](outbound::Draft) | worker | ingress | volatile |
 //! | `event.<sid>` | [`Receipt`](receipt::Receipt) | scheduler | anyone | stream `EVENTS`, best effort |
+//! | `identities/person.<platform>.<hash>`, `request.…`, `failures.<platform>` | [`Person`](identity::Person), [`Request`](identity::Request), [`Failures`](identity::Failures) | ingress, operator | ingress, worker | bucket, compare-and-set |
+//! | `identities/rules.<platform>.<account>` | [`Rules`](access::Rules) | ingress | worker | bucket |
+//! | `channels/chat.<platform>.<account>.<hash>`, `moved.…`, `home.<platform>` | [`Channel`](channel::Channel), [`Moved`](channel::Moved), [`Home`](channel::Home) | ingress | anyone | bucket |
+//! | `poison/<platform>.<account>.<hash>` | [`Poison`](poison::Poison) | ingress | operator | bucket, expires |
 //! | `members/<role>.<id>` | [`Member`](member::Member) | all | all | bucket, expires |
 //!
 //! `<p>` is [`Partition::of`](id::Partition::of) the session id, `<sid>` the hash of the [`SessionKey`](session::SessionKey).
 
+pub mod access;
 pub mod activity;
+pub mod channel;
 pub mod codec;
 pub mod command;
 pub mod event;
 pub mod id;
+pub mod identity;
 pub mod inbox;
 pub mod lease;
 pub mod member;
 pub mod outbound;
+pub mod poison;
 pub mod receipt;
 pub mod rollout;
 pub mod session;

@@ -56,6 +56,61 @@ pub struct SessionParts<'a> {
     pub participant: Option<&'a str>,
 }
 
+/// Where someone speaks, as far as it decides which session they speak in.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The platform's name, and for platforms with several bots its account.
+    pub platform: &'a str,
+    /// What sort of chat it is.
+    pub kind: ChatKind,
+    /// The platform's id of the chat; empty where it has none for direct chats.
+    pub chat: &'a str,
+    /// The thread or topic inside the chat.
+    pub thread: Option<&'a str>,
+    /// The person, by the platform's stable id; none where it does not say who speaks.
+    pub person: Option<&'a str>,
+}
+
+/// Who has a session of their own in company.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Isolation {
+    /// Each person in a group.
+    pub per_user_in_groups: bool,
+    /// Each person in a thread of a group, if also each person in a group.
+    pub per_user_in_threads: bool,
+}
+
+impl Default for Isolation {
+    fn default() -> Self {
+        Self { per_user_in_groups: true, per_user_in_threads: false }
+    }
+}
+
+impl<'a> Source<'a> {
+    /// The parts of the session's key.
+    #[must_use]
+    pub fn parts(self, isolation: Isolation) -> SessionParts<'a> {
+        let Self { platform, kind, chat, thread, person } = self;
+        let alone = match kind {
+            // A direct chat has one person; without an id of its own it is named by theirs.
+            ChatKind::Dm => chat.is_empty(),
+            ChatKind::Group | ChatKind::Channel if thread.is_none() => isolation.per_user_in_groups,
+            ChatKind::Group | ChatKind::Channel | ChatKind::Thread => {
+                isolation.per_user_in_groups && isolation.per_user_in_threads
+            }
+        };
+        SessionParts { platform, kind, chat, thread, participant: person.filter(|_| alone) }
+    }
+}
+
+impl SessionParts<'_> {
+    /// Whether several people speak in the session.
+    #[must_use]
+    pub fn are_shared(&self) -> bool {
+        self.kind != ChatKind::Dm && self.participant.is_none()
+    }
+}
+
 impl SessionKey {
     /// Builds the key of a session from its parts.
     #[must_use]

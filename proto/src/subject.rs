@@ -1,5 +1,9 @@
 //! Subjects and keys: the only place where one is built or parsed.
 
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
 use crate::event::Address;
 use crate::id::{ConversationId, Partition, ProcessId, Sid};
 use crate::member::Role;
@@ -165,6 +169,103 @@ pub const fn rollout_key() -> &'static str {
 #[must_use]
 pub fn member_key(role: Role, id: ProcessId) -> String {
     format!("{role}.{id}")
+}
+
+/// The key of what was decided about a person in the `identities` bucket. The id must be in normal form.
+#[must_use]
+pub fn person_key(platform: &str, id: &str) -> String {
+    format!("person.{}.{}", token(platform), hashed(&[id]))
+}
+
+/// The key of a person's request to be approved in the `identities` bucket. The id must be in normal form.
+#[must_use]
+pub fn request_key(platform: &str, id: &str) -> String {
+    format!("request.{}.{}", token(platform), hashed(&[id]))
+}
+
+/// The keys of what was decided about people: all, or those of a platform.
+#[must_use]
+pub fn people_of(platform: Option<&str>) -> String {
+    platform
+        .map_or_else(|| "person.>".to_owned(), |platform| format!("person.{}.*", token(platform)))
+}
+
+/// The keys of requests: all, or those of a platform.
+#[must_use]
+pub fn requests_of(platform: Option<&str>) -> String {
+    platform
+        .map_or_else(|| "request.>".to_owned(), |platform| format!("request.{}.*", token(platform)))
+}
+
+/// The key of a platform's failed approvals in the `identities` bucket.
+#[must_use]
+pub fn failures_key(platform: &str) -> String {
+    format!("failures.{}", token(platform))
+}
+
+/// The key of an account's rules in the `identities` bucket.
+#[must_use]
+pub fn rules_key(platform: &str, account: &str) -> String {
+    format!("rules.{}.{}", token(platform), token(account))
+}
+
+/// The key of a chat or thread in the `channels` bucket.
+#[must_use]
+pub fn channel_key(address: &Address) -> String {
+    let hash = match &address.thread {
+        None => hashed(&[&address.chat]),
+        Some(thread) => hashed(&[&address.chat, thread]),
+    };
+    format!("chat.{}.{}.{hash}", token(&address.platform), token(&address.account))
+}
+
+/// The keys of chats: all, or those of a platform.
+#[must_use]
+pub fn channels_of(platform: Option<&str>) -> String {
+    platform.map_or_else(|| "chat.>".to_owned(), |platform| format!("chat.{}.>", token(platform)))
+}
+
+/// The key of a chat's earlier id in the `channels` bucket.
+#[must_use]
+pub fn moved_key(platform: &str, account: &str, chat: &str) -> String {
+    format!("moved.{}.{}.{}", token(platform), token(account), hashed(&[chat]))
+}
+
+/// The key of a platform's home channel in the `channels` bucket.
+#[must_use]
+pub fn home_key(platform: &str) -> String {
+    format!("home.{}", token(platform))
+}
+
+/// The keys of all home channels.
+#[must_use]
+pub const fn homes() -> &'static str {
+    "home.*"
+}
+
+/// The key of something unreadable in the `poison` bucket.
+#[must_use]
+pub fn poison_key(platform: &str, account: &str, what: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(what);
+    format!("{}.{}.{}", token(platform), token(account), hex(&hash.finalize()[..16]))
+}
+
+/// Ids as one subject token that hides them: 128 bits of a SHA-256, each part preceded by its length.
+fn hashed(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hex(&hash.finalize()[..16])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// The subject under which a bucket stores a key.

@@ -20,6 +20,12 @@ pub const SESSIONS: &str = "sessions";
 pub const DELIVERIES: &str = "deliveries";
 /// The bucket of what is noted about people.
 pub const MEMORY: &str = "memory";
+/// The bucket of who may talk to the agent.
+pub const IDENTITIES: &str = "identities";
+/// The bucket of chats by name, and of home channels.
+pub const CHANNELS: &str = "channels";
+/// The bucket of what came from platforms and could not be read.
+pub const POISON: &str = "poison";
 /// The bucket of live processes.
 pub const MEMBERS: &str = "members";
 
@@ -113,6 +119,9 @@ pub fn buckets(keep: Retentions) -> Vec<BucketSpec> {
         bucket(SESSIONS, Duration::ZERO, false),
         bucket(DELIVERIES, keep.inbox, false),
         bucket(MEMORY, Duration::ZERO, false),
+        bucket(IDENTITIES, Duration::ZERO, true),
+        bucket(CHANNELS, Duration::ZERO, false),
+        bucket(POISON, keep.events, false),
         bucket(MEMBERS, MEMBER_TTL, false),
         bucket(FLEET, Duration::ZERO, false),
     ]

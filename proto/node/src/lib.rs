@@ -1,9 +1,12 @@
 //! What every process of ours is: its settings, its connection, its health, its logs, and how it starts and ends.
 
+pub mod bucket;
 pub mod bus;
+pub mod channels;
 pub mod clock;
 pub mod exit;
 pub mod health;
+pub mod identities;
 pub mod members;
 pub mod metric;
 pub mod process;

@@ -1,5 +1,6 @@
 //! One example of each kind of message, with every field set.
 
+use proto::access::{Admission, Grounds};
 use proto::activity::{Activity, State};
 use proto::event::{Address, BusyMode, Line, Media, MediaKind, MessageEvent, Quote, Speaker, User};
 use proto::id::{AskId, Attempt, ConversationId, Epoch, OutboundId, ProcessId, Seq, Sid, TurnId};
@@ -73,6 +74,13 @@ fn event() -> MessageEvent {
         reply_to: Some(Quote { id: "m0".into(), text: Some("what?".into()) }),
         mode: Some(BusyMode::Queue),
         history: vec![Line { speaker: Speaker::Assistant, text: "hello".into() }],
+        admission: Admission {
+            grounds: Grounds::Paired,
+            aliases: vec!["u2".into()],
+            shared: true,
+            prompt: Some("Be brief.".into()),
+            model: Some("openai:small".into()),
+        },
         accepted_at_ms: 1_700_000_000_000,
     }
 }

@@ -62,6 +62,7 @@ impl Step<'_> {
             Bypass::Agents => return self.agents(&waiting, event.accepted_at_ms),
             Bypass::Why => wording::why(self.session.lease.last.as_ref()),
             Bypass::Whoami => wording::whoami(&event.user, &event.session),
+            Bypass::SetHome => wording::no_home(),
             Bypass::Help => command::help(),
             Bypass::Restart => return self.restart(&waiting),
             Bypass::Start => return Decided::Done,

@@ -207,6 +207,10 @@ pub(crate) fn whoami(user: &User, session: &SessionKey) -> String {
     format!("You are {}{name}. This session is {session}.", user.id)
 }
 
+pub(crate) fn no_home() -> String {
+    "There is no home channel here: this chat exists only while someone is connected to it.".into()
+}
+
 pub(crate) fn nothing_runs() -> String {
     "Nothing is running.".into()
 }

@@ -116,6 +116,7 @@ pub(super) mod tests {
             reply_to: None,
             mode: None,
             history: Vec::new(),
+            admission: proto::access::Admission::default(),
             accepted_at_ms: 0,
         }
     }

@@ -240,6 +240,7 @@ pub(super) async fn say(
         reply_to: None,
         mode: None,
         history: Vec::new(),
+        admission: proto::access::Admission::default(),
         accepted_at_ms: node::clock::wall_ms(),
     };
     publisher.accept(event, Rank::Member).await?;

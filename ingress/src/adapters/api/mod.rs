@@ -209,6 +209,7 @@ impl Inner {
             reply_to: None,
             mode: None,
             history,
+            admission: proto::access::Admission::default(),
             accepted_at_ms: clock::wall_ms(),
         };
         let accepted = self.publisher.accept(event, Rank::Admin).await.map_err(|error| {

@@ -172,6 +172,7 @@ impl Inner {
             reply_to: None,
             mode: None,
             history: Vec::new(),
+            admission: proto::access::Admission::default(),
             accepted_at_ms: clock::wall_ms(),
         }
     }

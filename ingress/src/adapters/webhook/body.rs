@@ -1,13 +1,12 @@
-//! What a webhook takes: the body as JSON, checked, and shaped into a message event.
+//! What a webhook takes: the body as JSON, checked, and shaped into what the gate takes.
 
-use node::clock;
 use proto::command::addressed;
-use proto::event::{Address, BusyMode, Media, MessageEvent, Quote, User};
-use proto::session::{ChatKind, SessionKey, SessionParts};
+use proto::event::{Media, Quote};
+use proto::session::ChatKind;
 use serde::Deserialize;
 
-use super::PLATFORM;
 use crate::adapter::OWN_NAME;
+use crate::gate::{Arrival, Attention, Deed, Place, Sender};
 use crate::problem::Problem;
 
 /// The longest id, in bytes: ids stay in every record of their session.
@@ -54,30 +53,8 @@ struct UserBody {
     name: Option<String>,
 }
 
-/// What a person did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
-    /// They wrote.
-    Wrote,
-    /// They changed what they wrote.
-    Edited,
-    /// They took a message back.
-    Withdrew,
-}
-
-/// A message as it came, with what is not part of the event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Incoming {
-    /// The event's own id.
-    pub(crate) id: String,
-    pub(crate) deed: Deed,
-    /// What was written, or the message that it is about, under that message's id.
-    pub(crate) event: MessageEvent,
-    pub(crate) chat_name: Option<String>,
-}
-
-/// Reads a body that came through the hook `hook`.
-pub(crate) fn read(hook: &str, mode: Option<BusyMode>, bytes: &[u8]) -> Result<Incoming, Problem> {
+/// Reads a body.
+pub(crate) fn read(bytes: &[u8]) -> Result<Arrival, Problem> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let body: Body = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let place = match error.path().to_string() {
@@ -89,7 +66,7 @@ pub(crate) fn read(hook: &str, mode: Option<BusyMode>, bytes: &[u8]) -> Result<I
     })?;
     json.end().map_err(|error| Problem::invalid("body".into(), &error.to_string()))?;
     check(&body)?;
-    Ok(shape(hook, mode, body))
+    Ok(shape(body))
 }
 
 fn check(body: &Body) -> Result<(), Problem> {
@@ -143,51 +120,34 @@ fn check_target(body: &Body) -> Result<(), Problem> {
     Ok(())
 }
 
-fn shape(hook: &str, mode: Option<BusyMode>, body: Body) -> Incoming {
+fn shape(body: Body) -> Arrival {
     let Body { id, chat, user, text, media, reply_to, edits, deletes } = body;
-    let (deed, about) = match (edits, deletes) {
-        (Some(message), _) => (Deed::Edited, message),
-        (None, Some(message)) => (Deed::Withdrew, message),
-        (None, None) => (Deed::Wrote, id.clone()),
+    let deed = match (edits, deletes) {
+        (Some(message), _) => Deed::Edited { message },
+        (None, Some(message)) => Deed::Withdrew { message },
+        (None, None) => Deed::Wrote,
     };
-    // In a group each person has a session, in a thread all have one, and a direct chat has one person anyway.
-    let own = match chat.kind {
-        ChatKind::Group | ChatKind::Channel => chat.thread.is_none(),
-        ChatKind::Dm | ChatKind::Thread => false,
-    };
-    let session = SessionKey::new(SessionParts {
-        platform: &format!("{PLATFORM}/{hook}"),
-        kind: chat.kind,
-        chat: &chat.id,
-        thread: chat.thread.as_deref(),
-        participant: own.then_some(user.id.as_str()),
-    });
-    let address = Address {
-        platform: PLATFORM.into(),
-        account: hook.into(),
-        chat: chat.id,
-        kind: chat.kind,
-        thread: chat.thread,
-    };
-    let event = MessageEvent {
-        id: about,
-        session,
-        address,
-        user: User { id: user.id, name: user.name },
+    Arrival {
+        id,
+        deed,
+        place: Place {
+            chat: chat.id,
+            kind: chat.kind,
+            thread: chat.thread,
+            parent: None,
+            name: chat.name,
+        },
+        sender: Sender { id: user.id, name: user.name, ..Sender::default() },
+        attention: Attention::default(),
         text: addressed(&text.unwrap_or_default(), OWN_NAME).into_owned(),
         media: media.unwrap_or_default(),
         reply_to,
-        mode,
         history: Vec::new(),
-        accepted_at_ms: clock::wall_ms(),
-    };
-    Incoming { id, deed, event, chat_name: chat.name }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -197,24 +157,20 @@ mod tests {
                 "user": { "id": user }, "text": "hi" })
     }
 
-    fn read_json(value: &Value) -> Result<Incoming, Problem> {
-        read("demo", None, value.to_string().as_bytes())
+    fn read_json(value: &Value) -> Result<Arrival, Problem> {
+        read(value.to_string().as_bytes())
     }
 
     /// The field that is wrong, and what is said about it.
-    fn told(outcome: Result<Incoming, Problem>) -> (String, String) {
+    fn told(outcome: Result<Arrival, Problem>) -> (String, String) {
         let problem = outcome.unwrap_err();
         assert_eq!(problem.status, axum::http::StatusCode::UNPROCESSABLE_ENTITY);
         (problem.place.unwrap(), problem.error)
     }
 
-    fn key(value: &Value) -> SessionKey {
-        read_json(value).unwrap().event.session
-    }
-
     #[test]
     fn the_whole_contract_is_read() {
-        let incoming = read_json(&json!({
+        let arrival = read_json(&json!({
             "id": "evt-1",
             "chat": { "id": "c1", "type": "group", "name": "Room", "thread": "t1" },
             "user": { "id": "u1", "name": "Ann" }, "text": "hi",
@@ -222,17 +178,17 @@ mod tests {
             "reply_to": { "id": "m0", "text": "before" }, "something": "new",
         }))
         .unwrap();
-        let event = incoming.event;
-        assert_eq!(event.session.to_string(), "webhook/demo:group:c1:t1");
-        assert_eq!(event.address.account, "demo");
-        assert_eq!(event.media[0].group.as_deref(), Some("album-1"));
-        assert_eq!(event.reply_to.unwrap().text.as_deref(), Some("before"));
-        assert_eq!(incoming.chat_name.as_deref(), Some("Room"));
+        let Arrival { place, media, reply_to, sender, .. } = arrival;
+        assert_eq!((place.chat.as_str(), place.kind), ("c1", ChatKind::Group));
+        assert_eq!((place.thread.as_deref(), place.name.as_deref()), (Some("t1"), Some("Room")));
+        assert_eq!((sender.id.as_str(), sender.name.as_deref()), ("u1", Some("Ann")));
+        assert_eq!(media[0].group.as_deref(), Some("album-1"));
+        assert_eq!(reply_to.unwrap().text.as_deref(), Some("before"));
     }
 
     #[test]
     fn mistakes_are_named_with_their_place() {
-        let of = |text: &str| told(read("demo", None, text.as_bytes()));
+        let of = |text: &str| told(read(text.as_bytes()));
         assert_eq!(of("").0, "body");
         assert_eq!(of("7").0, "body");
         assert!(of("{\"id\": ").1.contains("line 1 column"));
@@ -264,24 +220,23 @@ mod tests {
         let mut photo = body("c1", "dm", None, "u1");
         photo["text"] = Value::Null;
         photo["media"] = json!([{ "url": "https://x/y", "kind": "photo" }]);
-        assert_eq!(read_json(&photo).unwrap().event.text, "");
+        assert_eq!(read_json(&photo).unwrap().text, "");
     }
 
     #[test]
     fn a_message_can_be_changed_and_taken_back() {
         let mut edit = body("c1", "dm", None, "u1");
-        let key = key(&edit);
         edit["edits"] = json!("evt-0");
-        let Incoming { id, deed, event, .. } = read_json(&edit).unwrap();
-        assert_eq!((id.as_str(), deed, event.id.as_str()), ("evt-1", Deed::Edited, "evt-0"));
-        assert_eq!((event.text.as_str(), &event.session), ("hi", &key));
+        let arrival = read_json(&edit).unwrap();
+        let message = "evt-0".to_owned();
+        assert_eq!((arrival.id.as_str(), arrival.text.as_str()), ("evt-1", "hi"));
+        assert_eq!(arrival.deed, Deed::Edited { message: message.clone() });
 
         let mut delete = body("c1", "dm", None, "u1");
         delete["deletes"] = json!("evt-0");
         delete["text"] = Value::Null;
-        let Incoming { id, deed, event, .. } = read_json(&delete).unwrap();
-        assert_eq!((id.as_str(), deed, event.id.as_str()), ("evt-1", Deed::Withdrew, "evt-0"));
-        assert_eq!((&event.session, event.user.id.as_str()), (&key, "u1"));
+        let arrival = read_json(&delete).unwrap();
+        assert_eq!((arrival.id.as_str(), arrival.deed), ("evt-1", Deed::Withdrew { message }));
     }
 
     #[test]
@@ -306,7 +261,7 @@ mod tests {
         let text = |text: &str| {
             let mut body = body("c1", "group", None, "u1");
             body["text"] = json!(text);
-            read_json(&body).unwrap().event
+            read_json(&body).unwrap().text
         };
         for (written, is_command) in [
             ("/stop", true),
@@ -319,75 +274,10 @@ mod tests {
             ("please stop the music", false),
             ("/stopwatch", false),
         ] {
-            let event = text(written);
-            let parsed = matches!(event.parsed(), proto::command::Parsed::Command(_));
+            let text = text(written);
+            let parsed = matches!(proto::command::parse(&text), proto::command::Parsed::Command(_));
             assert_eq!(parsed, is_command, "{written:?}");
         }
-        assert_eq!(text("/stop@otherbot").text, "/stop@otherbot");
-    }
-
-    #[test]
-    fn people_share_threads_and_nothing_else() {
-        let with =
-            |kind, thread| key(&body("c", kind, thread, "a")) == key(&body("c", kind, thread, "b"));
-        assert!(!with("group", None));
-        assert!(!with("channel", None));
-        assert!(with("group", Some("t")));
-        assert!(with("channel", Some("t")));
-        assert!(with("thread", None));
-        assert!(with("dm", None), "a direct chat is named by its id");
-    }
-
-    #[test]
-    fn different_chats_are_different_sessions() {
-        let long = "x".repeat(600);
-        let chats = [
-            ("a:b", Some("c")),
-            ("a", Some("b:c")),
-            ("a_b", None),
-            ("a:b", None),
-            ("a.b", None),
-            ("C0AB", None),
-            ("c0ab", None),
-            ("room/1", None),
-            ("room_1", None),
-            ("x", None),
-            ("x", Some("")),
-            ("x", Some("@")),
-            ("\u{e9}", None),
-            ("e\u{301}", None),
-            ("\u{1f600}", None),
-            ("\u{1f601}", None),
-            ("*", None),
-            (">", None),
-            ("a b", None),
-            ("a  b", None),
-            (&long, None),
-            (&format!("{long}x"), None),
-            ("..", None),
-            ("a..b", None),
-            (".a", None),
-            ("a.", None),
-            ("\0", None),
-            ("../../etc", None),
-            ("100123", None),
-            ("-100123", None),
-        ];
-        let mut sids = HashSet::new();
-        let mut count = 0;
-        for kind in ["dm", "group", "channel", "thread"] {
-            for (chat, thread) in chats {
-                for hook in ["demo", "demo:dm", "other"] {
-                    let body = body(chat, kind, thread, "u").to_string();
-                    let event = read(hook, None, body.as_bytes()).unwrap().event;
-                    sids.insert(event.session.sid());
-                    count += 1;
-                }
-            }
-        }
-        assert_eq!(sids.len(), count);
-        // People and threads of one name are not mixed up either.
-        let person = key(&body("c", "group", None, "t"));
-        assert_ne!(person, key(&body("c", "group", Some("t"), "t")));
+        assert_eq!(text("/stop@otherbot"), "/stop@otherbot");
     }
 }

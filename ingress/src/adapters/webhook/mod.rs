@@ -15,15 +15,16 @@ use axum::routing::post;
 use axum::{Json, Router};
 use moka::sync::Cache;
 use node::settings;
+use proto::access::Rules;
 use proto::outbound::{Draft, Outbound};
 use serde_json::{Value, json};
 
-use self::body::{Deed, Incoming};
 use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts};
 use crate::door;
+use crate::gate::{Arrival, Gate, Outcome, Policy, Refused};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::publish::{Accepted, Publisher, Rank};
+use crate::publish::AcceptError;
 use crate::registry::Parts;
 
 /// The platform's name.
@@ -36,38 +37,67 @@ const NAMES_MAX: u64 = 10_000;
 /// Builds the adapter from the hooks in the settings.
 pub(crate) fn build(parts: &Parts) -> anyhow::Result<Arc<dyn Adapter>> {
     let settings = &parts.node.settings.ingress;
+    let access = &parts.node.settings.access;
     let mut hooks = BTreeMap::new();
     for (name, hook) in &settings.webhook {
         if hook.secret.given().is_none() {
             tracing::error!("the webhook {name} is OFF: ingress.webhook.{name}.secret is not set");
             continue;
         }
-        if !hook.allow_all && hook.allowed_users.is_empty() {
-            tracing::warn!(
-                "nobody may use the webhook {name}: set ingress.webhook.{name}.allowed_users or allow_all"
-            );
-        }
         if hook.callback_url.is_empty() {
             tracing::warn!("the webhook {name} has no callback_url: its answers go nowhere");
         }
-        hooks.insert(name.clone(), hook.clone());
+        let gate = parts.gates.open_with(PLATFORM, name, policy(hook, access));
+        hooks.insert(name.clone(), Hook { settings: hook.clone(), gate });
     }
     Ok(Arc::new(Webhook(Arc::new(Inner {
         hooks,
         clients: callback::Clients::new()?,
-        publisher: parts.publisher.clone(),
         metrics: parts.metrics.clone(),
         body_limit: settings.body_limit.min(parts.node.bus.payload_limit()),
         names: Cache::new(NAMES_MAX),
     }))))
 }
 
+/// Who may write through a hook, and how it behaves: a hook has its own lists, and what holds for every platform.
+fn policy(hook: &settings::Webhook, access: &settings::Access) -> Policy {
+    let users = hook.allowed_users.iter().chain(&access.allowed_users);
+    let rules = Rules {
+        allow_all: hook.allow_all,
+        allow_all_platforms: access.allow_all,
+        users: users.cloned().collect(),
+        ..Rules::default()
+    };
+    let settings = settings::PlatformAccess {
+        unauthorized_dm: Some(if hook.pair {
+            settings::UnauthorizedDm::Pair
+        } else {
+            settings::UnauthorizedDm::Ignore
+        }),
+        admins: hook.admins.clone(),
+        // Administrators are named for their own commands, not to take the others away.
+        user_commands: vec!["*".into()],
+        // What is posted to a hook is meant for it.
+        require_mention: false,
+        busy_mode: hook.busy_mode,
+        ..settings::PlatformAccess::default()
+    };
+    let (mut policy, _) = Policy::with(PLATFORM, rules, settings);
+    policy.answers_itself = true;
+    policy
+}
+
 struct Webhook(Arc<Inner>);
 
+/// One hook and its gate.
+struct Hook {
+    settings: settings::Webhook,
+    gate: Gate,
+}
+
 struct Inner {
-    hooks: BTreeMap<String, settings::Webhook>,
+    hooks: BTreeMap<String, Hook>,
     clients: callback::Clients,
-    publisher: Publisher,
     metrics: Metrics,
     body_limit: usize,
     /// What chats call themselves, by hook and chat: addresses do not carry it, and the other end likes to see it again.
@@ -89,7 +119,7 @@ impl Adapter for Webhook {
 
     fn drafts(&self, account: &str) -> Drafts {
         match self.0.hooks.get(account) {
-            Some(hook) if hook.drafts => self.capabilities().drafts,
+            Some(hook) if hook.settings.drafts => self.capabilities().drafts,
             Some(_) | None => Drafts::None,
         }
     }
@@ -126,6 +156,7 @@ impl Inner {
         let Some(hook) = self.hooks.get(hook) else {
             return dead("there is no such webhook any more");
         };
+        let hook = &hook.settings;
         if hook.callback_url.is_empty() {
             return dead("the webhook has no callback_url");
         }
@@ -140,44 +171,38 @@ async fn receive(
     headers: HeaderMap,
     request: Request,
 ) -> Response {
-    let Incoming { id, deed, event, .. } = match inner.admit(&name, &headers, request).await {
-        Ok(incoming) => incoming,
+    let (gate, arrival) = match inner.verify(&name, &headers, request).await {
+        Ok(verified) => verified,
         Err(problem) => {
             inner.metrics.arrived(PLATFORM, problem.arrival());
             return problem.into_response();
         }
     };
-    let publisher = &inner.publisher;
-    let rank = inner.rank(&name, &event.user.id);
-    let stored = match deed {
-        Deed::Wrote => publisher.accept(event, rank).await,
-        Deed::Edited => publisher.edit(&id, event).await,
-        Deed::Withdrew => {
-            publisher.withdraw(&id, &event.address, event.session, (event.id, event.user)).await
-        }
-    };
-    match stored {
-        Ok(Accepted::Stored { .. }) => {
+    let id = arrival.id.clone();
+    match gate.admit(arrival).await {
+        Ok(Outcome::Stored(_) | Outcome::Done) => {
             (StatusCode::ACCEPTED, Json(json!({ "status": "accepted", "id": id }))).into_response()
         }
-        Ok(Accepted::Duplicate { .. }) => Json(json!({ "status": "duplicate" })).into_response(),
+        Ok(Outcome::Duplicate(_)) => Json(json!({ "status": "duplicate" })).into_response(),
+        Ok(Outcome::Refused(Refused::Command)) => {
+            Problem::from(AcceptError::NotAllowed).into_response()
+        }
+        Ok(Outcome::Refused(_) | Outcome::Unheeded(_)) => {
+            Problem::new(StatusCode::FORBIDDEN, "this sender is not allowed").into_response()
+        }
         Err(error) => Problem::from(error).into_response(),
     }
 }
 
 impl Inner {
-    fn rank(&self, hook: &str, user: &str) -> Rank {
-        let admins = self.hooks.get(hook).map_or(&[][..], |hook| &hook.admins);
-        if admins.iter().any(|admin| admin == user) { Rank::Admin } else { Rank::Member }
-    }
-
-    async fn admit(
+    /// Checks size, proof and form, and says which gate it must pass.
+    async fn verify(
         &self,
         name: &str,
         headers: &HeaderMap,
         request: Request,
-    ) -> Result<Incoming, Problem> {
-        let Some(hook) = self.hooks.get(name) else {
+    ) -> Result<(&Gate, Arrival), Problem> {
+        let Some(Hook { settings, gate }) = self.hooks.get(name) else {
             return Err(Problem::new(StatusCode::NOT_FOUND, "there is no such webhook"));
         };
         let body = door::read_body(request.into_body(), self.body_limit).await?;
@@ -186,20 +211,14 @@ impl Inner {
             let why = "the header X-Talaria-Signature is missing";
             return Err(Problem::new(StatusCode::UNAUTHORIZED, why));
         };
-        if !sign::is_signed(hook.secret.expose(), &body, signature) {
+        if !sign::is_signed(settings.secret.expose(), &body, signature) {
             let why = "the signature does not fit the body";
             return Err(Problem::new(StatusCode::UNAUTHORIZED, why));
         }
-        let incoming = body::read(name, hook.busy_mode, &body)?;
-        let Incoming { event, chat_name, .. } = &incoming;
-        let listed =
-            hook.allowed_users.iter().any(|allowed| allowed == "*" || *allowed == event.user.id);
-        if !hook.allow_all && !listed {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "this sender is not allowed"));
+        let arrival = body::read(&body)?;
+        if let Some(chat_name) = &arrival.place.name {
+            self.names.insert((name.to_owned(), arrival.place.chat.clone()), chat_name.clone());
         }
-        if let Some(chat_name) = chat_name {
-            self.names.insert((name.to_owned(), event.address.chat.clone()), chat_name.clone());
-        }
-        Ok(incoming)
+        Ok((gate, arrival))
     }
 }

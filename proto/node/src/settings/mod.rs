@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use config::{ConfigError, Environment, File, FileFormat, Map, Source, Value, ValueKind};
 
 pub use self::sections::{
-    Acp, Agent, Edits, Ingress, LogFormat, Mcp, Model, Nats, SandboxMode, Scheduler, SearchKind,
-    Settings, Streams, Telemetry, WebSearch, Webhook, Worker,
+    Access, Acp, Agent, Bots, ChannelAccess, Edits, Ingress, LogFormat, Mcp, Model, Nats,
+    PlatformAccess, SandboxMode, Scheduler, SearchKind, Settings, Streams, Telemetry,
+    UnauthorizedDm, WebSearch, Webhook, Worker,
 };
 pub use self::values::{Secret, Span};
 
@@ -247,6 +248,35 @@ mod tests {
         let SettingsError::Value { key, source } = error else { panic!("a value error") };
         assert_eq!(key, "agent.timeout");
         assert!(source.to_string().contains("write for example"), "{source}");
+    }
+
+    #[test]
+    fn access_is_read_by_platform_and_channel_with_ids_as_they_are() {
+        let toml = r#"
+            [access.platform.telegram]
+            allowed_users = [12345, "678"]
+            [access.platform.telegram.channel."-100123"]
+            prompt = "Be brief."
+            [access.platform."slack/main".channel.C0AB]
+            model = "openai:small"
+            [access.platform.matrix.channel."!room:server.org"]
+            busy_mode = "queue"
+        "#;
+        let vars = [("TALARIA__ACCESS__ALLOWED_USERS", "7, @ann:server.org")];
+        let loaded = read(toml, &vars, Flags::default()).unwrap();
+        assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+        let access = loaded.settings.access;
+        assert_eq!(access.allowed_users, ["7", "@ann:server.org"]);
+        let telegram = access.of("telegram", "any");
+        assert_eq!(telegram.allowed_users, ["12345", "678"]);
+        assert_eq!(telegram.channel["-100123"].prompt.as_deref(), Some("Be brief."));
+        assert!(access.of("slack", "main").channel.contains_key("C0AB"));
+        assert_eq!(access.of("slack", "other"), PlatformAccess::default());
+        let matrix = access.of("matrix", "x");
+        assert_eq!(
+            matrix.channel["!room:server.org"].busy_mode,
+            Some(proto::event::BusyMode::Queue)
+        );
     }
 
     #[test]

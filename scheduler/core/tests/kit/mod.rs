@@ -55,6 +55,7 @@ pub fn event(seq: u64, text: &str) -> MessageEvent {
         reply_to: None,
         mode: None,
         history: Vec::new(),
+        admission: proto::access::Admission::default(),
         accepted_at_ms: 1_000 * seq,
     }
 }

@@ -44,6 +44,8 @@ pub struct Webhook {
     pub allow_all: bool,
     /// The senders who may, by id.
     pub allowed_users: Vec<String>,
+    /// Whether someone else who writes in private gets a pairing code, through the callback.
+    pub pair: bool,
     /// The senders who may use the commands of administrators, by id.
     pub admins: Vec<String>,
     /// Whether partial text is posted too.

@@ -1,5 +1,6 @@
 //! The settings themselves: what an operator can choose, a file for each section, with the defaults.
 
+mod access;
 mod agent;
 mod ingress;
 mod model;
@@ -11,6 +12,7 @@ mod worker;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::access::{Access, Bots, ChannelAccess, PlatformAccess, UnauthorizedDm};
 pub use self::agent::{Acp, Agent, Edits};
 pub use self::ingress::{Ingress, Webhook};
 pub use self::model::Model;
@@ -38,6 +40,8 @@ pub struct Settings {
     pub worker: Worker,
     /// The front door.
     pub ingress: Ingress,
+    /// Who may talk to the agent.
+    pub access: Access,
     /// Logs and traces.
     pub telemetry: Telemetry,
 }
