@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::Stream;
 use futures_util::stream::unfold;
@@ -63,8 +63,12 @@ impl Drop for Record {
     }
 }
 
+/// How often a model that reasons gives a sign of life.
+const PACE: Duration = Duration::from_millis(50);
+
 enum Piece {
     Send(String),
+    Pause,
     Hold,
 }
 
@@ -87,6 +91,7 @@ pub(super) fn stream(
         loop {
             match answer.pieces.pop_front() {
                 Some(Piece::Send(text)) => return Some((Ok(text), answer)),
+                Some(Piece::Pause) => tokio::time::sleep(PACE).await,
                 Some(Piece::Hold) => {
                     let key = answer.key.clone();
                     // Without anyone left to release it, the test is over.
@@ -114,11 +119,22 @@ fn pieces(step: &Step) -> VecDeque<Piece> {
             pieces.push_back(chunk(json!({}), Some("stop")));
         }
         Step::Call { name, arguments } => {
-            let id = format!("call_{:016x}", u64::from_be_bytes(node::process::random()));
-            let function = json!({ "name": name, "arguments": arguments.to_string() });
-            let call = json!({ "index": 0, "id": id, "type": "function", "function": function });
-            pieces.push_back(chunk(json!({ "tool_calls": [call] }), None));
+            pieces.push_back(call(0, name, arguments));
             pieces.push_back(chunk(json!({}), Some("tool_calls")));
+        }
+        Step::Calls { text, calls } => {
+            pieces.extend(words(text));
+            let calls = calls.iter().enumerate();
+            pieces.extend(calls.map(|(index, (name, arguments))| call(index, name, arguments)));
+            pieces.push_back(chunk(json!({}), Some("tool_calls")));
+        }
+        Step::Think { lasts, then } => {
+            for _ in 0..lasts.as_millis() / PACE.as_millis() {
+                pieces.push_back(chunk(json!({ "reasoning_content": "hm" }), None));
+                pieces.push_back(Piece::Pause);
+            }
+            pieces.extend(words(then));
+            pieces.push_back(chunk(json!({}), Some("stop")));
         }
         Step::Fail(_) => {}
     }
@@ -129,6 +145,13 @@ fn pieces(step: &Step) -> VecDeque<Piece> {
     })));
     pieces.push_back(Piece::Send("data: [DONE]\n\n".into()));
     pieces
+}
+
+fn call(index: usize, name: &str, arguments: &Value) -> Piece {
+    let id = format!("call_{:016x}", u64::from_be_bytes(node::process::random()));
+    let function = json!({ "name": name, "arguments": arguments.to_string() });
+    let call = json!({ "index": index, "id": id, "type": "function", "function": function });
+    chunk(json!({ "tool_calls": [call] }), None)
 }
 
 fn words(text: &str) -> impl Iterator<Item = Piece> {

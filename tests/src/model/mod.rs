@@ -6,7 +6,7 @@ mod strict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::State;
@@ -35,6 +35,20 @@ pub enum Step {
         name: String,
         /// Its arguments.
         arguments: Value,
+    },
+    /// Says something and calls several tools at once.
+    Calls {
+        /// What it says.
+        text: String,
+        /// The tools, with their arguments.
+        calls: Vec<(String, Value)>,
+    },
+    /// Reasons for so long, with a sign of life every now and then, and then says this.
+    Think {
+        /// For how long.
+        lasts: Duration,
+        /// What it says at last.
+        then: String,
     },
     /// Refuses with this status.
     Fail(u16),

@@ -1,29 +1,25 @@
 //! The Anthropic Messages API, streamed.
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use eventsource_stream::Event;
 use proto::transcript::ToolCall;
+use reqwest::RequestBuilder;
 use serde_json::{Map, Value, json};
 
 use super::choose::Access;
-use super::stream::{Events, cut_off, error_of};
-use super::{Answer, Calls, Image, Message, Model, ModelError, Request, Words, stream};
+use super::client::{Form, SoFar};
+use super::stream::error_of;
+use super::{Calls, Image, Message, ModelError, Request, stream};
 
 const VERSION: &str = "2023-06-01";
 
-/// A model behind `POST /v1/messages`.
-pub(super) struct Anthropic {
-    access: Access,
-}
+/// `POST /v1/messages`.
+#[derive(Default)]
+pub(super) struct Messages;
 
-impl Anthropic {
-    pub(super) const fn new(access: Access) -> Self {
-        Self { access }
-    }
-
-    fn body(&self, request: &Request<'_>) -> Value {
+impl Messages {
+    fn body(access: &Access, request: &Request<'_>) -> Value {
         let mut body = json!({
-            "model": self.access.model,
+            "model": access.model,
             "max_tokens": request.max_tokens,
             "messages": messages(request),
             "stream": true,
@@ -52,38 +48,23 @@ impl Anthropic {
         }
         body
     }
-
-    async fn stream(&self, request: Request<'_>, words: Words) -> Result<Answer, ModelError> {
-        let url = format!("{}/v1/messages", self.access.base_url);
-        let http = self
-            .access
-            .http
-            .post(url)
-            .header("x-api-key", self.access.key.expose())
-            .header("anthropic-version", VERSION)
-            .json(&self.body(&request));
-        let mut events = Events::open(http, self.access.stall).await?;
-        let mut reading = Reading::default();
-        while let Some(event) = events.next().await? {
-            if event.event == "message_stop" {
-                return Ok(reading.answer);
-            }
-            // A ping shows that the connection lives, not that the work advances.
-            if event.event != "ping" {
-                reading.event(&stream::json(&event)?, &words)?;
-            }
-        }
-        Err(cut_off())
-    }
 }
 
-impl Model for Anthropic {
-    fn call<'a>(
-        &'a self,
-        request: Request<'a>,
-        words: Words,
-    ) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        self.stream(request, words).boxed()
+impl Form for Messages {
+    fn request(access: &Access, request: &Request<'_>) -> RequestBuilder {
+        let http = access.http.post(format!("{}/v1/messages", access.base_url));
+        http.header("x-api-key", access.key.expose())
+            .header("anthropic-version", VERSION)
+            .json(&Self::body(access, request))
+    }
+
+    fn event(&mut self, event: &Event, so_far: &mut SoFar<'_>) -> Result<bool, ModelError> {
+        match event.event.as_str() {
+            "message_stop" => Ok(true),
+            // It shows that the connection lives, not that the work advances.
+            "ping" => Ok(false),
+            _ => take_in(&stream::json(event)?, so_far).map(|()| false),
+        }
     }
 }
 
@@ -151,81 +132,61 @@ fn marked(mut block: Value) -> Value {
     block
 }
 
-/// The answer as far as it has come.
-#[derive(Default)]
-struct Reading {
-    answer: Answer,
-    /// The provider's number of each call in `answer`.
-    numbers: Vec<u64>,
+fn take_in(event: &Value, so_far: &mut SoFar<'_>) -> Result<(), ModelError> {
+    match event["type"].as_str().unwrap_or_default() {
+        "message_start" => usage(&event["message"]["usage"], so_far),
+        "content_block_start" => block(event, so_far),
+        "content_block_delta" => delta(event, so_far),
+        "message_delta" => {
+            usage(&event["usage"], so_far);
+            if event["delta"]["stop_reason"] == "refusal" {
+                return Err(ModelError::Declined);
+            }
+        }
+        "error" => {
+            let (kind, message) = error_of(&event["error"]);
+            return Err(ModelError::of_response(None, kind, message, None));
+        }
+        _ => so_far.busy(),
+    }
+    Ok(())
 }
 
-impl Reading {
-    fn event(&mut self, event: &Value, words: &Words) -> Result<(), ModelError> {
-        match event["type"].as_str().unwrap_or_default() {
-            "message_start" => self.usage(&event["message"]["usage"]),
-            "content_block_start" => self.block(event, words),
-            "content_block_delta" => self.delta(event, words),
-            "message_delta" => {
-                self.usage(&event["usage"]);
-                if event["delta"]["stop_reason"] == "refusal" {
-                    return Err(ModelError::Declined);
-                }
-            }
-            "error" => {
-                let (kind, message) = error_of(&event["error"]);
-                return Err(ModelError::of_response(None, kind, message, None));
-            }
-            _ => words.busy(),
-        }
-        Ok(())
-    }
+fn usage(usage: &Value, so_far: &mut SoFar<'_>) {
+    let count = |key: &str| usage[key].as_u64().unwrap_or_default();
+    let input = count("input_tokens")
+        + count("cache_read_input_tokens")
+        + count("cache_creation_input_tokens");
+    let total = &mut so_far.answer.usage;
+    total.input = total.input.max(input);
+    total.output = total.output.max(count("output_tokens"));
+}
 
-    fn usage(&mut self, usage: &Value) {
-        let count = |key: &str| usage[key].as_u64().unwrap_or_default();
-        let input = count("input_tokens")
-            + count("cache_read_input_tokens")
-            + count("cache_creation_input_tokens");
-        self.answer.usage.input = self.answer.usage.input.max(input);
-        self.answer.usage.output = self.answer.usage.output.max(count("output_tokens"));
-    }
+fn number(event: &Value) -> u64 {
+    event["index"].as_u64().unwrap_or_default()
+}
 
-    fn block(&mut self, event: &Value, words: &Words) {
-        let block = &event["content_block"];
-        let text = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
-        if block["type"] == "tool_use" {
-            self.numbers.push(event["index"].as_u64().unwrap_or_default());
-            self.answer.calls.push(ToolCall {
-                id: text("id"),
-                name: text("name"),
-                arguments: String::new(),
-            });
-        }
-        self.say(&text("text"), words);
+fn block(event: &Value, so_far: &mut SoFar<'_>) {
+    let block = &event["content_block"];
+    let text = |key: &str| block[key].as_str().unwrap_or_default();
+    if block["type"] == "tool_use" {
+        let call = so_far.call(number(event));
+        text("id").clone_into(&mut call.id);
+        text("name").clone_into(&mut call.name);
     }
+    so_far.say(text("text"));
+}
 
-    fn delta(&mut self, event: &Value, words: &Words) {
-        let delta = &event["delta"];
-        match delta["type"].as_str().unwrap_or_default() {
-            "text_delta" => self.say(delta["text"].as_str().unwrap_or_default(), words),
-            "input_json_delta" => {
-                words.busy();
-                let number = event["index"].as_u64().unwrap_or_default();
-                if let Some(at) = self.numbers.iter().position(|known| *known == number) {
-                    let piece = delta["partial_json"].as_str().unwrap_or_default();
-                    self.answer.calls[at].arguments += piece;
-                }
-            }
-            _ => words.busy(),
+fn delta(event: &Value, so_far: &mut SoFar<'_>) {
+    let delta = &event["delta"];
+    match delta["type"].as_str().unwrap_or_default() {
+        "text_delta" => so_far.say(delta["text"].as_str().unwrap_or_default()),
+        "input_json_delta" => {
+            so_far.busy();
+            let piece = delta["partial_json"].as_str().unwrap_or_default();
+            so_far.call(number(event)).arguments += piece;
         }
-    }
-
-    fn say(&mut self, text: &str, words: &Words) {
-        if text.is_empty() {
-            words.busy();
-        } else {
-            self.answer.text += text;
-            words.say(text);
-        }
+        _ => so_far.busy(),
     }
 }
 
@@ -235,7 +196,9 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use super::super::client::Client;
     use super::super::fake::{self, Then};
+    use super::super::{Model, Words};
     use super::*;
 
     const START: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\
@@ -254,7 +217,7 @@ mod tests {
     #[test]
     fn words_calls_and_usage_come_together() {
         fake::run(START.to_owned() + REST, Then::Close, |fake| async move {
-            let model = Anthropic::new(fake.access());
+            let model = Client::<Messages>::new(fake.access());
             let (words, mut signs) = Words::channel();
             let answer = model.call(fake::request(&[]), words).await.unwrap();
             assert_eq!((answer.text.as_str(), fake::texts(&mut signs).as_str()), ("Well", "Well"));
@@ -274,12 +237,12 @@ mod tests {
     #[test]
     fn a_cut_stream_and_a_dropped_call_are_noticed() {
         fake::run(START.to_owned(), Then::Close, |fake| async move {
-            let model = Anthropic::new(fake.access());
+            let model = Client::<Messages>::new(fake.access());
             let error = model.call(fake::request(&[]), Words::channel().0).await.unwrap_err();
             assert_eq!(error.label(), "network");
         });
         fake::run(START.to_owned(), Then::Hang, |fake| async move {
-            let model = Anthropic::new(fake.access());
+            let model = Client::<Messages>::new(fake.access());
             let (words, mut signs) = Words::channel();
             let mut call = model.call(fake::request(&[]), words);
             tokio::select! {

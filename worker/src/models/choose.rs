@@ -8,9 +8,10 @@ use anyhow::{Context, bail};
 use node::exit::Exit;
 use node::settings::{self, Secret};
 
-use super::anthropic::Anthropic;
+use super::anthropic::Messages;
 use super::chain::Link;
-use super::openai::OpenAi;
+use super::client::Client;
+use super::openai::ChatCompletions;
 use super::scripted::Scripted;
 use super::{Model, known};
 
@@ -98,11 +99,13 @@ impl Chooser<'_> {
             Choice::Scripted => Arc::new(Scripted::new(self.settings.scripted_pace.get())),
             Choice::OpenAi(model) => {
                 let base_url = self.openai_base_url();
-                Arc::new(OpenAi::new(self.access(model, base_url, self.openai_key())?))
+                let access = self.access(model, base_url, self.openai_key())?;
+                Arc::new(Client::<ChatCompletions>::new(access))
             }
             Choice::Anthropic(model) => {
                 let base_url = self.anthropic_base_url();
-                Arc::new(Anthropic::new(self.access(model, base_url, self.anthropic_key())?))
+                let access = self.access(model, base_url, self.anthropic_key())?;
+                Arc::new(Client::<Messages>::new(access))
             }
         };
         Ok(Link { model, context, sees, next: None })

@@ -3,6 +3,7 @@
 mod anthropic;
 mod chain;
 mod choose;
+mod client;
 mod error;
 mod known;
 mod openai;

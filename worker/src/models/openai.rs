@@ -2,41 +2,38 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use proto::transcript::ToolCall;
+use eventsource_stream::Event;
+use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use super::choose::Access;
-use super::stream::{Events, cut_off, error_of};
-use super::{Answer, Calls, Image, Message, Model, ModelError, Request, Words, stream};
+use super::client::{Form, SoFar};
+use super::stream::error_of;
+use super::{Calls, Image, Message, ModelError, Request, stream};
 
 /// The official API calls the limit by a new name, which compatible servers do not know.
 const OFFICIAL: &str = "https://api.openai.com/";
 
-/// A model behind `POST /chat/completions`.
-pub(super) struct OpenAi {
-    access: Access,
+/// `POST /chat/completions`.
+#[derive(Default)]
+pub(super) struct ChatCompletions {
+    finished: bool,
 }
 
-impl OpenAi {
-    pub(super) const fn new(access: Access) -> Self {
-        Self { access }
-    }
-
-    fn body(&self, request: &Request<'_>) -> Value {
+impl ChatCompletions {
+    fn body(access: &Access, request: &Request<'_>) -> Value {
         let with_images = |(at, said)| match request.images.get(&at) {
             Some(images) => with_images(message(said), images),
             None => message(said),
         };
         let messages: Vec<Value> = request.messages.iter().enumerate().map(with_images).collect();
         let mut body = json!({
-            "model": self.access.model,
+            "model": access.model,
             "messages": messages,
             "stream": true,
             "stream_options": { "include_usage": true },
         });
-        let limit = if self.access.base_url.starts_with(OFFICIAL) {
+        let limit = if access.base_url.starts_with(OFFICIAL) {
             "max_completion_tokens"
         } else {
             "max_tokens"
@@ -60,34 +57,73 @@ impl OpenAi {
         }
         body
     }
+}
 
-    async fn stream(&self, request: Request<'_>, words: Words) -> Result<Answer, ModelError> {
-        let url = format!("{}/chat/completions", self.access.base_url);
-        let mut http = self.access.http.post(url).json(&self.body(&request));
-        if let Some(key) = self.access.key.given() {
-            http = http.bearer_auth(key);
+impl Form for ChatCompletions {
+    fn request(access: &Access, request: &Request<'_>) -> RequestBuilder {
+        let http = access.http.post(format!("{}/chat/completions", access.base_url));
+        let http = http.json(&Self::body(access, request));
+        match access.key.given() {
+            Some(key) => http.bearer_auth(key),
+            None => http,
         }
-        let prefix = format!("call_{}", request.messages.len());
-        let mut events = Events::open(http, self.access.stall).await?;
-        let mut reading = Reading { prefix, ..Reading::default() };
-        while let Some(event) = events.next().await? {
-            if event.data.trim() == "[DONE]" {
-                return Ok(reading.answer);
-            }
-            reading.chunk(&stream::json(&event)?, &words)?;
+    }
+
+    fn event(&mut self, event: &Event, so_far: &mut SoFar<'_>) -> Result<bool, ModelError> {
+        if event.data.trim() == "[DONE]" {
+            return Ok(true);
         }
-        // Some servers close without `[DONE]`; the reason for finishing is what proves that nothing is missing.
-        if reading.finished { Ok(reading.answer) } else { Err(cut_off()) }
+        self.chunk(&stream::json(event)?, so_far)?;
+        Ok(false)
+    }
+
+    // Some servers close without `[DONE]`; the reason for finishing is what proves that nothing is missing.
+    fn is_whole(&self) -> bool {
+        self.finished
     }
 }
 
-impl Model for OpenAi {
-    fn call<'a>(
-        &'a self,
-        request: Request<'a>,
-        words: Words,
-    ) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        self.stream(request, words).boxed()
+impl ChatCompletions {
+    fn chunk(&mut self, chunk: &Value, so_far: &mut SoFar<'_>) -> Result<(), ModelError> {
+        if chunk["error"].is_object() {
+            let (kind, message) = error_of(&chunk["error"]);
+            return Err(ModelError::of_response(None, kind, message, None));
+        }
+        if let Some(usage) = chunk["usage"].as_object() {
+            let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
+            so_far.answer.usage.input = count("prompt_tokens");
+            so_far.answer.usage.output = count("completion_tokens");
+        }
+        let choice = &chunk["choices"][0];
+        let delta = &choice["delta"];
+        so_far.say(delta["content"].as_str().unwrap_or_default());
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            piece_of_call(call, so_far);
+        }
+        match choice["finish_reason"].as_str() {
+            Some("content_filter") => return Err(ModelError::Declined),
+            Some(_) => self.finished = true,
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// A piece of a call. Pieces with one number belong together; servers that send no numbers send whole calls.
+fn piece_of_call(piece: &Value, so_far: &mut SoFar<'_>) {
+    let number = piece["index"].as_u64().unwrap_or_else(|| so_far.calls());
+    let call = so_far.call(number);
+    if let Some(id) = piece["id"].as_str().filter(|id| !id.is_empty()) {
+        id.clone_into(&mut call.id);
+    }
+    let function = &piece["function"];
+    call.name += function["name"].as_str().unwrap_or_default();
+    match &function["arguments"] {
+        Value::String(text) => call.arguments += text,
+        Value::Null => {}
+        whole @ (Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Number(_)) => {
+            call.arguments += &whole.to_string();
+        }
     }
 }
 
@@ -125,80 +161,15 @@ fn with_images(mut message: Value, images: &[Arc<Image>]) -> Value {
     message
 }
 
-/// The answer as far as it has come.
-#[derive(Default)]
-struct Reading {
-    answer: Answer,
-    /// The provider's number of each call in `answer`.
-    numbers: Vec<u64>,
-    /// Begins the ids of calls to which the server gives none.
-    prefix: String,
-    finished: bool,
-}
-
-impl Reading {
-    fn chunk(&mut self, chunk: &Value, words: &Words) -> Result<(), ModelError> {
-        if chunk["error"].is_object() {
-            let (kind, message) = error_of(&chunk["error"]);
-            return Err(ModelError::of_response(None, kind, message, None));
-        }
-        if let Some(usage) = chunk["usage"].as_object() {
-            let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
-            self.answer.usage.input = count("prompt_tokens");
-            self.answer.usage.output = count("completion_tokens");
-        }
-        let choice = &chunk["choices"][0];
-        let delta = &choice["delta"];
-        match delta["content"].as_str() {
-            Some(text) if !text.is_empty() => {
-                self.answer.text += text;
-                words.say(text);
-            }
-            _ => words.busy(),
-        }
-        for call in delta["tool_calls"].as_array().into_iter().flatten() {
-            self.call(call);
-        }
-        match choice["finish_reason"].as_str() {
-            Some("content_filter") => return Err(ModelError::Declined),
-            Some(_) => self.finished = true,
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// A piece of a call. Pieces with one number belong together; servers that send no numbers send whole calls.
-    fn call(&mut self, piece: &Value) {
-        let fallback = u64::try_from(self.numbers.len()).unwrap_or_default();
-        let number = piece["index"].as_u64().unwrap_or(fallback);
-        let at = self.numbers.iter().position(|known| *known == number).unwrap_or_else(|| {
-            self.numbers.push(number);
-            let id = format!("{}_{number}", self.prefix);
-            self.answer.calls.push(ToolCall { id, name: String::new(), arguments: String::new() });
-            self.numbers.len() - 1
-        });
-        let call = &mut self.answer.calls[at];
-        if let Some(id) = piece["id"].as_str().filter(|id| !id.is_empty()) {
-            id.clone_into(&mut call.id);
-        }
-        let function = &piece["function"];
-        call.name += function["name"].as_str().unwrap_or_default();
-        match &function["arguments"] {
-            Value::String(text) => call.arguments += text,
-            Value::Null => {}
-            whole @ (Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Number(_)) => {
-                call.arguments += &whole.to_string();
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::super::ToolSpec;
+    use proto::transcript::ToolCall;
+
+    use super::super::client::Client;
     use super::super::fake::{self, Then};
+    use super::super::{Model, ToolSpec, Words};
     use super::*;
 
     const HELLO: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hel\"}}]}\n\n\
@@ -220,7 +191,7 @@ mod tests {
     #[test]
     fn words_calls_and_usage_come_together() {
         fake::run(HELLO.to_owned() + CALLS, Then::Close, |fake| async move {
-            let model = OpenAi::new(fake.access());
+            let model = Client::<ChatCompletions>::new(fake.access());
             let (words, mut signs) = Words::channel();
             let tools = tools();
             let answer = model.call(fake::request(&tools), words).await.unwrap();
@@ -246,7 +217,7 @@ mod tests {
     #[test]
     fn a_stream_that_is_cut_is_an_error_with_its_words_already_said() {
         fake::run(HELLO.to_owned(), Then::Close, |fake| async move {
-            let model = OpenAi::new(fake.access());
+            let model = Client::<ChatCompletions>::new(fake.access());
             let (words, mut signs) = Words::channel();
             let error = model.call(fake::request(&[]), words).await.unwrap_err();
             assert_eq!(error.label(), "network");
@@ -257,7 +228,7 @@ mod tests {
     #[test]
     fn dropping_the_call_closes_the_connection_at_once() {
         fake::run(HELLO.to_owned(), Then::Hang, |fake| async move {
-            let model = OpenAi::new(fake.access());
+            let model = Client::<ChatCompletions>::new(fake.access());
             let (words, mut signs) = Words::channel();
             let mut call = model.call(fake::request(&[]), words);
             tokio::select! {
@@ -273,7 +244,7 @@ mod tests {
     fn silence_is_noticed() {
         fake::run(HELLO.to_owned(), Then::Hang, |fake| async move {
             let stall = Some(Duration::from_millis(50));
-            let model = OpenAi::new(Access { stall, ..fake.access() });
+            let model = Client::<ChatCompletions>::new(Access { stall, ..fake.access() });
             let (words, _signs) = Words::channel();
             let error = model.call(fake::request(&[]), words).await.unwrap_err();
             assert_eq!(error.label(), "stalled");
