@@ -42,6 +42,8 @@ use crate::registry::Parts;
 
 /// How long all parts together may take to end. Each has a shorter limit of its own.
 const FINISH: Duration = Duration::from_secs(6);
+/// How long hooks may take at the end to hear what they have not heard.
+const HOOKS: Duration = Duration::from_secs(2);
 
 /// Runs ingress behind a listener until the node is told to stop.
 ///
@@ -64,11 +66,18 @@ pub async fn run_with(
     node::process::install_tls();
     let light = node.health.part("ingress");
     let metrics = Metrics::new(&node.metrics);
-    let publisher = Publisher::new(node.bus.clone(), metrics.clone());
+    let publisher =
+        Publisher::new(node.bus.clone(), metrics.clone()).with_hooks(node.hooks.clone());
     let gates = Gates::new(node.clone(), publisher.clone(), metrics.clone());
     let parts = Parts { node: node.clone(), publisher, gates, metrics: metrics.clone() };
     let mut adapters = registry::build(&parts);
     adapters.extend(extra);
+
+    node.hooks.tell("gateway:startup", || {
+        let platforms: Vec<_> = adapters.iter().map(|adapter| adapter.platform()).collect();
+        serde_json::json!({ "platforms": platforms, "process": node.id })
+    });
+    let hooks = node.hooks.clone();
 
     let mut tasks = JoinSet::new();
     let mut desks = Vec::new();
@@ -106,6 +115,7 @@ pub async fn run_with(
     if tokio::time::timeout(FINISH, rest).await.is_err() {
         tracing::warn!("some of ingress did not end in time");
     }
+    hooks.flush(HOOKS).await;
     outcome
 }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use node::bus::{Bus, Write, WriteError};
+use node::hooks::{Hooks, Verdict};
 use proto::codec;
 use proto::command::{Parsed, Who};
 use proto::event::{Address, MessageEvent, User};
@@ -10,6 +11,7 @@ use proto::id::{Seq, Sid};
 use proto::inbox::Inbox;
 use proto::session::SessionKey;
 use proto::subject;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use tracing::Instrument;
 
@@ -83,13 +85,20 @@ impl Rank {
 pub struct Publisher {
     bus: Bus,
     metrics: Metrics,
+    hooks: Hooks,
 }
 
 impl Publisher {
     /// A publisher over a connection.
     #[must_use]
-    pub const fn new(bus: Bus, metrics: Metrics) -> Self {
-        Self { bus, metrics }
+    pub fn new(bus: Bus, metrics: Metrics) -> Self {
+        Self { bus, metrics, hooks: Hooks::default() }
+    }
+
+    /// The same, where hooks judge commands.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Hooks) -> Self {
+        Self { hooks, ..self }
     }
 
     /// Stores a message; returns only after the broker has acknowledged it. The message's trace begins here.
@@ -102,7 +111,44 @@ impl Publisher {
             return Err(AcceptError::NotAllowed);
         }
         let (id, address, session) = (event.id.clone(), event.address.clone(), event.session.sid());
-        self.store(&id, &address, session, Inbox::Message(Box::new(event))).await
+        let input = self.judged(event).await;
+        if let Inbox::Message(event) = &input
+            && !rank.may(event)
+        {
+            // What a hook has made of it is for administrators only.
+            self.metrics.arrived(&address.platform, Arrival::Refused);
+            return Err(AcceptError::NotAllowed);
+        }
+        self.store(&id, &address, session, input).await
+    }
+
+    /// A message as the hooks leave it: they may refuse a command, or put another one in its place.
+    async fn judged(&self, event: MessageEvent) -> Inbox {
+        let mut event = Box::new(event);
+        let Parsed::Command(command) = event.parsed() else { return Inbox::Message(event) };
+        let word = command.spec.words[0];
+        if !self.hooks.hear(&format!("command:{word}")) {
+            return Inbox::Message(event);
+        }
+        let about = json!({
+            "platform": event.address.platform,
+            "chat_id": event.address.chat,
+            "thread_id": event.address.thread,
+            "chat_type": event.address.kind,
+            "user_id": event.user.id,
+            "user_name": event.user.name,
+            "session_key": event.session,
+            "session_id": event.session.sid(),
+            "command": word,
+            "args": command.args,
+        });
+        match self.hooks.judge(word, event.text.clone(), &about).await {
+            Verdict::Allowed { text } => {
+                event.text = text;
+                Inbox::Message(event)
+            }
+            Verdict::Denied { message } => Inbox::Refused { event, text: message },
+        }
     }
 
     /// The same for a change of a message: `event` says what it says now, under the id of the message that it replaces. The

@@ -12,6 +12,13 @@ use crate::turn::TurnReport;
 pub enum Inbox {
     /// A person wrote.
     Message(Box<MessageEvent>),
+    /// A person wrote a command that a hook of the operator does not allow.
+    Refused {
+        /// What they wrote.
+        event: Box<MessageEvent>,
+        /// What they are told.
+        text: String,
+    },
     /// A person changed what they wrote; the id is that of the message it replaces.
     Edit(Box<MessageEvent>),
     /// A person took a message back.

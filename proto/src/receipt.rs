@@ -169,6 +169,8 @@ pub enum Refusal {
     NotNow,
     /// The message that it changes is someone else's.
     NotYours,
+    /// A hook of the operator does not allow it.
+    Forbidden,
 }
 
 /// What became of a message in the end; each has exactly one.

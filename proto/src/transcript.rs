@@ -122,4 +122,20 @@ pub struct Profile {
     /// The model that was chosen for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The session of an external agent that knows the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
+}
+
+/// A session that an external agent keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct External {
+    /// The agent, as it is started.
+    pub agent: String,
+    /// The agent's id of the session.
+    pub session: String,
+    /// The conversation that it knows.
+    pub conversation: crate::id::ConversationId,
+    /// The last turn that it knows: if others came after it, it no longer knows the conversation.
+    pub turn: TurnId,
 }

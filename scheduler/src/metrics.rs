@@ -134,6 +134,7 @@ impl Metrics {
             Input::Message { .. } => "message",
             Input::Edit { .. } => "edit",
             Input::Withdrawal { .. } => "withdrawal",
+            Input::Refused { .. } => "refused",
             Input::Report { .. } => "report",
             Input::Hangup { .. } => "hangup",
             Input::Unreadable { .. } => "unreadable",
@@ -272,6 +273,7 @@ const fn decision_name(decision: Decided) -> &'static str {
         Decided::Refused { reason: Refusal::Busy } => "refused_busy",
         Decided::Refused { reason: Refusal::NotNow } => "refused_not_now",
         Decided::Refused { reason: Refusal::NotYours } => "refused_not_yours",
+        Decided::Refused { reason: Refusal::Forbidden } => "refused_forbidden",
         Decided::Queued { reason } => match reason {
             QueueReason::Asked => "queued_asked",
             QueueReason::Starting => "queued_starting",

@@ -12,12 +12,14 @@ mod metrics;
 pub mod models;
 mod runner;
 mod shared;
+mod speech;
 mod text;
 mod tools;
 mod transcript;
 mod turn;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use node::Node;
 use proto::member::{Member, Role};
@@ -26,6 +28,9 @@ use tokio_util::sync::CancellationToken;
 use self::models::Model;
 use self::runner::Runner;
 use self::shared::Shared;
+
+/// How long hooks may take at the end to hear what they have not heard.
+const HOOKS: Duration = Duration::from_secs(2);
 
 /// Runs a worker with the model that the settings choose, until the node is told to stop and its turns have ended or are given
 /// back.
@@ -46,7 +51,7 @@ pub async fn run_with(node: Node, model: Arc<dyn Model>) -> anyhow::Result<()> {
     let member = Member { role: Role::Worker, id: node.id, slot, turns: 0 };
     // The worker counts as alive until its turns are given back: withdrawing earlier would have them taken away.
     let done = CancellationToken::new();
-    let bus = node.bus.clone();
+    let (bus, hooks) = (node.bus.clone(), node.hooks.clone());
     let shared = Arc::new(Shared::new(node, model)?);
     let running = shared.metrics.running.clone();
     let turns = move || u32::try_from(running.get()).unwrap_or_default();
@@ -54,5 +59,6 @@ pub async fn run_with(node: Node, model: Arc<dyn Model>) -> anyhow::Result<()> {
     let outcome = Runner::new(shared).run().await;
     done.cancel();
     announcing.await?;
+    hooks.flush(HOOKS).await;
     outcome
 }

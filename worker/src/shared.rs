@@ -10,9 +10,10 @@ use node::clock::Clock;
 use crate::mcp::{self, Servers};
 use crate::metrics::Metrics;
 use crate::models::{Model, ToolSpec};
+use crate::speech::Speech;
 use crate::tools::Toolbox;
+use crate::tools::attachment::Attachments;
 use crate::tools::background::Background;
-use crate::tools::picture::Pictures;
 use crate::transcript::Shelf;
 use crate::turn::Desk;
 
@@ -30,8 +31,10 @@ pub(crate) struct Shared {
     pub(crate) servers: Servers,
     /// What sessions run in the background.
     pub(crate) background: Background,
-    /// Where pictures are fetched.
-    pub(crate) pictures: Pictures,
+    /// Where what comes along with messages is fetched.
+    pub(crate) attachments: Attachments,
+    /// What turns sound into words, and words into sound.
+    pub(crate) speech: Arc<Speech>,
     /// Conversations of recent turns.
     pub(crate) shelf: Shelf,
     /// What is counted.
@@ -47,16 +50,29 @@ impl Shared {
     /// When the workspace cannot be used.
     pub(crate) fn new(node: Node, model: Arc<dyn Model>) -> anyhow::Result<Self> {
         let background = Background::new();
-        let tools = Toolbox::new(&node.settings.worker, background.clone())?;
+        let speech = Arc::new(Speech::new(&node.settings.worker.speech)?);
+        let tools = Toolbox::new(&node.settings.worker, background.clone(), Arc::clone(&speech))?;
         let servers = Servers::new(&node.settings.worker.mcp)?;
         let own = Desk::ALL.map(Desk::name).into_iter().chain([mcp::LABEL]);
         let names: Vec<&str> = tools.names().into_iter().chain(own).collect();
         let metrics = Metrics::register(&node.metrics, &names)?;
         metrics.sandbox.with_label_values(&[tools.held().label()]).set(1);
-        let pictures = Pictures::new(node.settings.worker.fetch_private)?;
+        let attachments = Attachments::new(node.settings.worker.fetch_private)?;
         let (shelf, clock) = (Shelf::new(), Clock::start());
         let named = Cache::new(64);
-        Ok(Self { servers, node, model, named, tools, background, pictures, shelf, metrics, clock })
+        Ok(Self {
+            servers,
+            node,
+            model,
+            named,
+            tools,
+            background,
+            attachments,
+            speech,
+            shelf,
+            metrics,
+            clock,
+        })
     }
 
     /// The model that a session has chosen; the worker's own where it has chosen none, or one that cannot be had any more.
@@ -79,10 +95,20 @@ impl Shared {
         Ok(model)
     }
 
+    /// The model that looks at pictures for one that cannot see, if the operator has named one.
+    pub(crate) fn eyes(&self) -> Option<Arc<dyn Model>> {
+        let name = Some(&self.node.settings.worker.vision_model).filter(|name| !name.is_empty())?;
+        let found = self.find_model(name);
+        found.inspect_err(|error| tracing::warn!("bad worker.vision_model: {error:#}")).ok()
+    }
+
     /// The tools of an agent at this depth.
     pub(crate) fn specs(&self, depth: u8) -> Arc<[ToolSpec]> {
         let deepest = self.node.settings.agent.delegate_depth;
-        let own = Desk::ALL.into_iter().filter(|desk| desk.is_for(depth, deepest)).map(Desk::spec);
+        let can_see = self.model.sees() || !self.node.settings.worker.vision_model.is_empty();
+        let is_there =
+            |desk: &Desk| desk.is_for(depth, deepest) && (*desk != Desk::Look || can_see);
+        let own = Desk::ALL.into_iter().filter(is_there).map(Desk::spec);
         self.tools.specs().iter().cloned().chain(own).collect()
     }
 

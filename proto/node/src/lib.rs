@@ -6,6 +6,7 @@ pub mod channels;
 pub mod clock;
 pub mod exit;
 pub mod health;
+pub mod hooks;
 pub mod identities;
 pub mod members;
 pub mod metric;

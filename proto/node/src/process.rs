@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bus::Bus;
 use crate::exit::Exit;
+use crate::hooks::Hooks;
 use crate::settings::{self, Flags, Loaded, Settings};
 use crate::{health, rollout, telemetry, topology};
 
@@ -53,6 +54,8 @@ pub struct Node {
     pub metrics: Registry,
     /// What works.
     pub health: health::Board,
+    /// Who hears of what happens.
+    pub hooks: Hooks,
     /// When to stop: take nothing new, finish what is begun, return.
     pub shutdown: CancellationToken,
 }
@@ -79,12 +82,14 @@ impl Node {
             anyhow::Error::new(error).context(exit)
         })?;
         let metrics = Registry::new();
+        let hooks = Hooks::start(&settings.hooks, &metrics)?;
         Ok(Self {
             id,
             settings: Arc::new(settings),
             bus,
             metrics,
             health: health::Board::default(),
+            hooks,
             shutdown,
         })
     }

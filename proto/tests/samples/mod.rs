@@ -13,7 +13,7 @@ use proto::outbound::{Draft, Kind, Outbound};
 use proto::receipt::{Decided, End, Fact, Fate, QueueReason, Receipt, Refusal, StateName};
 use proto::rollout::Rollout;
 use proto::session::{ChatKind, SessionKey, SessionParts};
-use proto::transcript::{Body, CallStatus, Entry, Profile, ToolCall};
+use proto::transcript::{Body, CallStatus, Entry, External, Profile, ToolCall};
 use proto::turn::{
     AskKind, Beat, BeatReply, BeatTurn, Claim, ClaimReply, Control, Decision, Denial, News,
     Outcome, StopReason, TurnKind, TurnOrder, TurnRef, TurnReport, Usage,
@@ -174,6 +174,7 @@ fn report(news: News) -> Inbox {
 fn inputs() {
     frozen("inbox-message", &Inbox::Message(Box::new(event())));
     frozen("inbox-edit", &Inbox::Edit(Box::new(event())));
+    frozen("inbox-refused", &Inbox::Refused { event: Box::new(event()), text: "not today".into() });
     frozen(
         "inbox-withdrawal",
         &Inbox::Withdrawal { session: session(), message: "m1".into(), user: user() },
@@ -299,10 +300,18 @@ fn conversations() {
         attempt: ATTEMPT,
         previous: None,
         model: None,
+        external: None,
     };
     frozen("profile", &Profile { conversation: ConversationId::new(1), turn, ..profile.clone() });
     let (previous, model) = (Some(ConversationId::new(1)), Some("large".into()));
-    frozen("profile-chosen", &Profile { previous, model, ..profile });
+    frozen("profile-chosen", &Profile { previous, model, ..profile.clone() });
+    let external = External {
+        agent: "agent --acp".into(),
+        session: "s1".into(),
+        conversation: profile.conversation,
+        turn: profile.turn,
+    };
+    frozen("profile-external", &Profile { external: Some(external), ..profile });
 }
 
 #[test]
@@ -390,6 +399,7 @@ fn vocabulary() {
             Decided::Refused { reason: Refusal::Full },
             Decided::Refused { reason: Refusal::Busy },
             Decided::Refused { reason: Refusal::NotNow },
+            Decided::Refused { reason: Refusal::Forbidden },
         ],
     );
     frozen(

@@ -5,7 +5,7 @@ use proto::id::{Epoch, ProcessId, Seq};
 use proto::receipt::Fact;
 use proto::turn::{BeatTurn, Claim, ClaimReply, Control, TurnReport};
 
-/// What can happen. The first six come from the log and carry their place in it; one that the lease has seen is skipped.
+/// What can happen. The first seven come from the log and carry their place in it; one that the lease has seen is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A person wrote.
@@ -14,6 +14,15 @@ pub enum Input {
         seq: Seq,
         /// What was written.
         event: Box<MessageEvent>,
+    },
+    /// A person wrote what a hook of the operator does not allow.
+    Refused {
+        /// Its place.
+        seq: Seq,
+        /// What was written.
+        event: Box<MessageEvent>,
+        /// What the person is told.
+        text: String,
     },
     /// A person changed what they wrote.
     Edit {
@@ -73,6 +82,7 @@ impl Input {
     pub const fn seq(&self) -> Option<Seq> {
         match self {
             Self::Message { seq, .. }
+            | Self::Refused { seq, .. }
             | Self::Edit { seq, .. }
             | Self::Withdrawal { seq, .. }
             | Self::Report { seq, .. }

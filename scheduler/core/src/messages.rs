@@ -30,6 +30,14 @@ impl Step<'_> {
         self.decided(seq, event, decision);
     }
 
+    /// A hook does not allow it: it is answered, and that is its end.
+    pub(crate) fn forbidden(&mut self, seq: Seq, event: &MessageEvent, text: &str) {
+        let waiting = waiting(seq, event);
+        self.say(seq, Kind::Notice, &waiting.origin, text.to_owned());
+        self.close(seq, &waiting.origin);
+        self.decided(seq, event, Decided::Refused { reason: Refusal::Forbidden });
+    }
+
     /// Remembers a decision and says so to whoever follows.
     pub(crate) fn decided(&mut self, seq: Seq, event: &MessageEvent, decision: Decided) {
         let message = event.id.clone();

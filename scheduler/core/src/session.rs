@@ -123,6 +123,7 @@ impl Step<'_> {
     fn apply(&mut self, input: &Input) {
         match input {
             Input::Message { seq, event } => self.message(*seq, event),
+            Input::Refused { seq, event, text } => self.forbidden(*seq, event, text),
             Input::Edit { seq, event } => self.edit(*seq, event),
             Input::Withdrawal { seq, message, user } => self.withdrawal(*seq, message, user),
             Input::Report { seq, report } => self.report(*seq, report),

@@ -72,6 +72,9 @@ pub const fn because(decision: Decided) -> &'static str {
         Decided::Refused { reason: Refusal::NotYours } => {
             "the message that it changes is someone else's"
         }
+        Decided::Refused { reason: Refusal::Forbidden } => {
+            "whoever runs this system does not allow it"
+        }
         Decided::Refused { reason: Refusal::NotNow } => {
             "it changes the conversation, and a turn was using it"
         }
@@ -134,6 +137,7 @@ pub(crate) fn refused(reason: Refusal, waiting: usize) -> String {
                 .into()
         }
         Refusal::NotYours => "That message is someone else's.".into(),
+        Refusal::Forbidden => "This is not allowed here.".into(),
         Refusal::NotNow => "Not now: a turn is running. Wait for it, or /stop it.".into(),
     }
 }

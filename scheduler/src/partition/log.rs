@@ -182,7 +182,9 @@ fn entry(seq: Seq, subject: &str, payload: &[u8], metrics: &Metrics) -> Option<E
 
 fn key_matches(input: &Inbox, sid: Sid) -> bool {
     match input {
-        Inbox::Message(event) | Inbox::Edit(event) => event.session.sid() == sid,
+        Inbox::Message(event) | Inbox::Edit(event) | Inbox::Refused { event, .. } => {
+            event.session.sid() == sid
+        }
         Inbox::Report(report) => report.of.sid == sid,
         Inbox::Hangup { session, .. } | Inbox::Withdrawal { session, .. } => session.sid() == sid,
     }

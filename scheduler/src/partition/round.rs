@@ -72,6 +72,10 @@ impl Round {
                 self.keys.insert(sid, event.session.clone());
                 Input::Message { seq, event }
             }
+            Some(Inbox::Refused { event, text }) => {
+                self.keys.insert(sid, event.session.clone());
+                Input::Refused { seq, event, text }
+            }
             Some(Inbox::Edit(event)) => Input::Edit { seq, event },
             Some(Inbox::Withdrawal { message, user, .. }) => {
                 Input::Withdrawal { seq, message, user: user.id }

@@ -7,7 +7,7 @@ mod orders;
 mod table;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -214,7 +214,8 @@ impl Runner {
             let budget = Budget::new(shared.node.settings.agent.max_iterations);
             let shared = Arc::clone(&shared);
             let counts = Counts::default();
-            let turn = Turn { shared, order, fence, wishes, cut, tracker, budget, counts };
+            let speaker = OnceLock::new();
+            let turn = Turn { shared, order, fence, wishes, cut, tracker, budget, counts, speaker };
             Box::pin(turn.run()).await;
             drop(permit);
         };

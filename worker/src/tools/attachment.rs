@@ -1,4 +1,4 @@
-//! Pictures of a message, fetched for a model that sees: from the web by the rules of `web_fetch`, or out of the message itself.
+//! What comes along with messages: fetched from the web by the rules of `web_fetch`, or taken out of the message itself.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,31 +9,45 @@ use crate::activity::Tracker;
 use crate::models::Image;
 
 /// The largest picture that providers take.
-const BYTES_MAX: usize = 5 * 1024 * 1024;
+const PICTURE_BYTES_MAX: usize = 5 * 1024 * 1024;
 
 /// Where they come from.
-pub(crate) struct Pictures(WebFetch);
+pub(crate) struct Attachments(WebFetch);
 
-impl Pictures {
+impl Attachments {
     /// `private` allows addresses that are otherwise refused.
     pub(crate) fn new(private: bool) -> anyhow::Result<Self> {
         Ok(Self(WebFetch::new(private)?))
     }
 
-    /// Fetches one.
-    pub(crate) async fn fetch(&self, url: &str, tracker: &Tracker) -> Result<Image, FetchError> {
+    /// Fetches a picture.
+    pub(crate) async fn picture(&self, url: &str, tracker: &Tracker) -> Result<Image, FetchError> {
+        picture(&self.fetch(url, PICTURE_BYTES_MAX, tracker).await?)
+    }
+
+    /// Fetches anything; refuses what is larger than `most` bytes.
+    pub(crate) async fn fetch(
+        &self,
+        url: &str,
+        most: usize,
+        tracker: &Tracker,
+    ) -> Result<Vec<u8>, FetchError> {
         let bytes = match url.strip_prefix("data:") {
             Some(inside) => {
                 let (_, data) = inside.split_once(";base64,").unwrap_or_default();
                 STANDARD.decode(data).map_err(|_| FetchError::Address("data:".into()))?
             }
-            None => self.download(url, tracker).await?,
+            None => self.download(url, most, tracker).await?,
         };
-        let mime = kind(&bytes).ok_or_else(|| FetchError::NotText("no picture".into()))?;
-        Ok(Image { mime, data: STANDARD.encode(bytes) })
+        if bytes.len() > most { Err(FetchError::TooLarge) } else { Ok(bytes) }
     }
 
-    async fn download(&self, url: &str, tracker: &Tracker) -> Result<Vec<u8>, FetchError> {
+    async fn download(
+        &self,
+        url: &str,
+        most: usize,
+        tracker: &Tracker,
+    ) -> Result<Vec<u8>, FetchError> {
         let response = self.0.get(url, tracker).await?;
         if !response.status().is_success() {
             return Err(FetchError::Status(response.status().as_u16()));
@@ -43,12 +57,18 @@ impl Pictures {
         while let Some(chunk) = chunks.try_next().await? {
             tracker.touch();
             bytes.extend_from_slice(&chunk);
-            if bytes.len() > BYTES_MAX {
-                return Err(FetchError::NotText("too large".into()));
+            if bytes.len() > most {
+                return Err(FetchError::TooLarge);
             }
         }
         Ok(bytes)
     }
+}
+
+/// The picture that bytes are.
+pub(crate) fn picture(bytes: &[u8]) -> Result<Image, FetchError> {
+    let mime = kind(bytes).ok_or_else(|| FetchError::NotText("no picture".into()))?;
+    Ok(Image { mime, data: STANDARD.encode(bytes) })
 }
 
 /// What the bytes are, whatever anyone says of them.
@@ -68,9 +88,9 @@ mod tests {
 
     #[tokio::test]
     async fn only_pictures_are_pictures() {
-        let pictures = Pictures::new(false).unwrap();
+        let attachments = Attachments::new(false).unwrap();
         let (tracker, _gauge) = Tracker::new(1, Default::default());
-        let fetch = async |url: &str| pictures.fetch(url, &tracker).await;
+        let fetch = async |url: &str| attachments.picture(url, &tracker).await;
         let png = fetch("data:image/png;base64,iVBORw0KGgo=").await.unwrap();
         assert_eq!((png.mime, png.data.as_str()), ("image/png", "iVBORw0KGgo="));
         for url in

@@ -200,7 +200,8 @@ fn is_system(path: &str) -> bool {
             .any(inside)
 }
 
-fn is_secret(path: &str) -> bool {
+/// Whether keys and passwords are kept there.
+pub(crate) fn is_secret(path: &str) -> bool {
     let path = clean(path.rsplit('=').next().unwrap_or(path));
     let path = format!("/{}", path.trim_start_matches(['@', '/']));
     SECRETS.iter().any(|secret| {

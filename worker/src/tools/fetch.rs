@@ -57,6 +57,9 @@ pub(crate) enum FetchError {
     /// Not what was wanted.
     #[error("this is {0}, which cannot be read")]
     NotText(String),
+    /// It is more than is taken.
+    #[error("it is too large")]
+    TooLarge,
     /// It did not work.
     #[error("{0}")]
     Http(String),

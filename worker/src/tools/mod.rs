@@ -1,16 +1,17 @@
 //! The tools that a model may call.
 
+pub(crate) mod attachment;
 pub(crate) mod background;
 pub(crate) mod danger;
 mod fetch;
 mod files;
 mod html;
 mod patch;
-pub(crate) mod picture;
 mod process;
 pub(crate) mod sandbox;
 mod search;
 mod shell;
+mod speak;
 mod terminal;
 mod web_search;
 mod workspace;
@@ -37,10 +38,14 @@ pub(crate) use self::terminal::passed;
 use self::workspace::Workspace;
 use crate::activity::Tracker;
 use crate::models::ToolSpec;
+use crate::speech::Speech;
 use crate::text;
 
 /// The most of a tool's output that a conversation keeps.
 pub(crate) const OUTPUT_BYTES_MAX: usize = 30 * 1024;
+
+/// The largest file that is read as a whole.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// One tool.
 pub(crate) trait Tool: Send + Sync {
@@ -122,6 +127,7 @@ pub(crate) struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     specs: Vec<ToolSpec>,
     held: Held,
+    workspace: Workspace,
 }
 
 impl Toolbox {
@@ -129,7 +135,11 @@ impl Toolbox {
     ///
     /// # Errors
     /// When the workspace cannot be used: exit 78.
-    pub(crate) fn new(settings: &settings::Worker, background: Background) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        settings: &settings::Worker,
+        background: Background,
+        speech: Arc<Speech>,
+    ) -> anyhow::Result<Self> {
         let workspace = Workspace::open(&settings.workspace)
             .with_context(|| format!("bad worker.workspace {:?}", settings.workspace))
             .context(Exit::Configuration)?;
@@ -138,7 +148,8 @@ impl Toolbox {
         let held = sandbox.held();
         let place = terminal::Place { workspace: workspace.clone(), sandbox };
         let terminal = terminal::Terminal::new(place, limit, background.clone());
-        let mut toolbox = Self { tools: Vec::new(), specs: Vec::new(), held };
+        let mut toolbox =
+            Self { tools: Vec::new(), specs: Vec::new(), held, workspace: workspace.clone() };
         toolbox.add(vec![
             Arc::new(terminal),
             Arc::new(background::Process(background)),
@@ -146,13 +157,29 @@ impl Toolbox {
             Arc::new(files::WriteFile(workspace.clone())),
             Arc::new(patch::Patch(workspace.clone())),
             Arc::new(files::ListFiles(workspace.clone())),
-            Arc::new(search::SearchFiles(workspace)),
+            Arc::new(search::SearchFiles(workspace.clone())),
             Arc::new(fetch::WebFetch::new(settings.fetch_private)?),
         ]);
         if let Some(tool) = web_search::WebSearch::new(&settings.search)? {
             toolbox.add(vec![Arc::new(tool)]);
         }
+        if speech.speaks() {
+            toolbox.add(vec![Arc::new(speak::Speak { workspace, speech })]);
+        }
         Ok(toolbox)
+    }
+
+    /// The bytes of a file of the workspace; the error is for the model.
+    pub(crate) async fn bytes(&self, path: &str) -> Result<Vec<u8>, String> {
+        let place = self.workspace.resolve(path).map_err(|error| error.to_string())?;
+        let read = async {
+            let size = tokio::fs::metadata(&place).await?.len();
+            if size > FILE_BYTES_MAX {
+                return Err(std::io::Error::other("it is too large"));
+            }
+            tokio::fs::read(&place).await
+        };
+        read.await.map_err(|error| format!("{path}: {error}"))
     }
 
     /// How far commands are kept in.
@@ -211,7 +238,8 @@ pub(crate) mod tests {
             workspace: folder.path().join("new/workspace"),
             ..settings::Worker::default()
         };
-        let toolbox = Toolbox::new(&settings, Background::new()).unwrap();
+        let speech = Arc::new(Speech::new(&settings.speech).unwrap());
+        let toolbox = Toolbox::new(&settings, Background::new(), speech).unwrap();
         let names = [
             "terminal",
             "process",

@@ -12,7 +12,7 @@ use super::model_call::Called;
 use super::prepare::Seat;
 use super::sight::Album;
 use super::spoken::{Spoken, Stage};
-use super::{Ending, Halt, Stop, Turn, prompt};
+use super::{Ending, Halt, Stop, Turn};
 use crate::activity::Tracker;
 use crate::mcp::McpTool;
 use crate::models::{Answer, Calls, Model, ToolSpec};
@@ -92,7 +92,11 @@ impl Agent<'_> {
             if answer.calls.is_empty() {
                 return Ok(Ending::Completed);
             }
+            let names: Vec<String> = answer.calls.iter().map(|call| call.name.clone()).collect();
             Box::pin(self.run_calls(answer.calls)).await?;
+            if self.depth == 0 {
+                self.turn.tell_agent_step(self.iteration, &names);
+            }
         }
     }
 
@@ -149,7 +153,7 @@ impl Agent<'_> {
     async fn take_steers(&mut self) -> Result<(), Halt> {
         for seq in self.new_steers() {
             if let Some(event) = self.turn.input(seq).await? {
-                let text = prompt::words(&event);
+                let text = self.turn.words(&event, &*self.model).await;
                 self.log.append(Body::User { inputs: vec![seq], text }).await?;
                 self.taken.push(seq);
             }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod approval;
+mod attend;
 mod budget;
 mod calls;
 mod command;
@@ -11,17 +12,19 @@ mod external;
 mod model_call;
 mod prepare;
 mod prompt;
+mod references;
 mod report;
 mod sight;
 mod spoken;
+mod told;
 mod wishes;
 
 #[cfg(test)]
 mod tests;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
 use proto::id::Partition;
@@ -63,6 +66,8 @@ pub(crate) struct Turn {
     pub(crate) budget: Budget,
     /// What it has counted.
     pub(crate) counts: Counts,
+    /// Whom it answers, as hooks are told; once that is known.
+    pub(crate) speaker: OnceLock<serde_json::Value>,
 }
 
 /// Numbers that make names unique within an attempt.
@@ -196,6 +201,7 @@ impl Turn {
             Ending::Completed => (Outcome::Completed, Ended::Completed),
             Ending::Stopped(Stop::Interrupt(_)) => (Outcome::Interrupted, Ended::Interrupted),
             Ending::Stopped(Stop::HandBack) => {
+                self.tell_agent_end("handed_back", "");
                 self.report(News::HandedBack, "handed-back").await?;
                 return Ok(Ended::HandedBack);
             }
@@ -209,6 +215,7 @@ impl Turn {
         };
         // A byte of text can become six of JSON; a reply that long is not for reading anyway.
         let reply = crate::text::shorten(reply, self.shared.node.bus.payload_limit() / 2);
+        self.tell_agent_end(ended.label(), &reply);
         let news = News::Finished { outcome, reply, steered, usage };
         self.report(news, "finished").await?;
         Ok(ended)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use node::bus::{Write, WriteError};
 use proto::codec;
 use proto::event::MessageEvent;
@@ -54,6 +54,25 @@ impl Seat {
         &self.profile
     }
 
+    /// Notes something in the profile. It only saves work later, so what cannot be written now is left out.
+    pub(super) async fn note(
+        &mut self,
+        turn: &Turn,
+        change: impl FnOnce(&mut Profile),
+    ) -> Result<(), Lost> {
+        let mut profile = self.profile.clone();
+        change(&mut profile);
+        turn.fence.check()?;
+        let key = subject::bucket_subject(SESSIONS, &turn.order.of.sid.to_string());
+        let write = Write { expect: Some(self.revision), ..Write::default() };
+        match turn.shared.node.bus.write(key, codec::encode(&profile).into(), write).await {
+            Ok(written) => (self.profile, self.revision) = (profile, written.sequence),
+            // If it was written after all, the next turn finds that out.
+            Err(error) => tracing::warn!(%error, "a profile was not written"),
+        }
+        turn.fence.check()
+    }
+
     /// The session as it is left for the next turn.
     pub(super) fn keep(self, last: u64, entries: Vec<Arc<Entry>>) -> Kept {
         Kept { profile: self.profile, revision: self.revision, last, entries }
@@ -65,6 +84,7 @@ pub(super) async fn begin_afresh(turn: &Turn) -> Result<(), Halt> {
     let sid = turn.order.of.sid;
     turn.shared.shelf.take(sid);
     let seat = take_seat(turn, None, &Wanted::Fresh).await?;
+    turn.tell_session_reset(seat.profile.previous, seat.profile.conversation);
     turn.shared.shelf.put(sid, seat.keep(0, Vec::new()));
     Ok(())
 }
@@ -75,6 +95,9 @@ pub(super) async fn agent(turn: &Turn) -> Result<Result<Agent<'_>, Ending>, Halt
     let kept = turn.shared.shelf.take(turn.order.of.sid);
     let (seat, events) =
         tokio::try_join!(seat(turn, kept.as_ref(), &wanted), messages(turn, &turn.order.inputs))?;
+    if turn.order.fresh {
+        turn.tell_session_reset(seat.profile.previous, seat.profile.conversation);
+    }
     answering(turn, seat, kept, &events, &turn.order.inputs).await
 }
 
@@ -110,12 +133,27 @@ pub(super) async fn answering<'a>(
     };
     turn.tracker.touch();
     let mut log = conversation(turn, &seat, kept).await?;
+    if !is_there(log.entries(), &begin.user) {
+        let model = turn.shared.model_named(seat.profile.model.as_deref());
+        let words = events.iter().map(|event| turn.words(event, &*model));
+        let text = join_all(words).await.join("\n\n");
+        begin.user = Body::User { inputs: inputs.to_vec(), text };
+        turn.fence.check()?;
+    }
     if log.entries().is_empty() {
         begin.system += &known_of(turn, first).await?;
+        turn.tell_session_start(seat.profile.conversation, first);
     }
     open(&mut log, turn, &begin).await?;
     turn.tracker.touch();
+    turn.tell_agent_start(first);
     Ok(Ok(resumed(turn, seat, stage, log, &begin.user)))
+}
+
+/// Whether an earlier attempt has put the person's words into the conversation.
+fn is_there(entries: &[Arc<Entry>], user: &Body) -> bool {
+    let Body::User { inputs: wanted, .. } = user else { return false };
+    entries.iter().any(|entry| matches!(&entry.body, Body::User { inputs, .. } if inputs == wanted))
 }
 
 /// An agent that has done nothing yet.
@@ -220,7 +258,12 @@ impl Turn {
         };
         match codec::decode(&stored.payload) {
             Ok(Inbox::Message(event) | Inbox::Edit(event)) => Ok(Some(*event)),
-            Ok(Inbox::Report(_) | Inbox::Hangup { .. } | Inbox::Withdrawal { .. }) => Ok(None),
+            Ok(
+                Inbox::Report(_)
+                | Inbox::Hangup { .. }
+                | Inbox::Withdrawal { .. }
+                | Inbox::Refused { .. },
+            ) => Ok(None),
             Err(error) => {
                 self.shared.metrics.poison.inc();
                 tracing::error!(%error, %seq, "an input cannot be read");
@@ -301,6 +344,7 @@ fn next_profile(turn: &Turn, current: Option<&Profile>, wanted: &Wanted) -> Prof
             attempt: of.attempt,
             previous: None,
             model,
+            external: None,
         };
     };
     let same = Profile { turn: of.turn, attempt: of.attempt, ..current.clone() };

@@ -29,7 +29,7 @@ pub(super) fn words(event: &MessageEvent) -> String {
     if text.trim().is_empty() { "(an empty message)".into() } else { text }
 }
 
-/// The words of the messages that one turn answers.
+/// The words of the messages that one turn answers, without what came along.
 pub(super) fn joined(inputs: &[Seq], events: &[MessageEvent]) -> Body {
     let text = events.iter().map(words).collect::<Vec<_>>().join("\n\n");
     Body::User { inputs: inputs.to_vec(), text }

@@ -32,7 +32,7 @@ impl Album {
             }
             let fetched = tokio::select! {
                 () = turn.cut.cancelled() => return,
-                fetched = turn.shared.pictures.fetch(&media.url, &turn.tracker) => fetched,
+                fetched = turn.shared.attachments.picture(&media.url, &turn.tracker) => fetched,
             };
             let image = fetched
                 .inspect_err(|error| tracing::warn!(%error, "a picture could not be fetched"))

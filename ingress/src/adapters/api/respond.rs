@@ -161,6 +161,7 @@ impl Waiting {
                 | Inbox::Message(_)
                 | Inbox::Edit(_)
                 | Inbox::Withdrawal { .. }
+                | Inbox::Refused { .. }
                 | Inbox::Hangup { .. },
             )
             | Err(_) => Usage::default(),

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use config::{ConfigError, Environment, File, FileFormat, Map, Source, Value, ValueKind};
 
 pub use self::sections::{
-    Access, Acp, Agent, Bots, ChannelAccess, Edits, Ingress, LogFormat, Mcp, Model, Nats,
-    PlatformAccess, SandboxMode, Scheduler, SearchKind, Settings, Streams, Telemetry,
-    UnauthorizedDm, WebSearch, Webhook, Worker,
+    Access, Acp, Agent, Bots, ChannelAccess, Edits, Hook, Ingress, LogFormat, Mcp, Model, Nats,
+    OnError, PlatformAccess, SandboxMode, Scheduler, SearchKind, Settings, Speech, Streams,
+    Telemetry, UnauthorizedDm, WebSearch, Webhook, Worker,
 };
 pub use self::values::{Secret, Span};
 

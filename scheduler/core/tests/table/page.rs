@@ -42,6 +42,7 @@ fn short(row: &Row) -> String {
         Decided::Refused { reason: Refusal::Busy } => "refused: a turn runs".into(),
         Decided::Refused { reason: Refusal::NotNow } => "refused: not now".into(),
         Decided::Refused { reason: Refusal::NotYours } => "refused: someone else's".into(),
+        Decided::Refused { reason: Refusal::Forbidden } => "refused: a hook says no".into(),
     }
 }
 

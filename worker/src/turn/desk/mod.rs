@@ -2,6 +2,7 @@
 
 mod clarify;
 mod delegate;
+mod look;
 mod memory;
 mod past;
 mod todo;
@@ -28,12 +29,14 @@ pub(crate) enum Desk {
     Clarify,
     /// Agents that work for this one.
     Delegate,
+    /// A look at a picture.
+    Look,
 }
 
 impl Desk {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Todo, Self::Memory, Self::Past, Self::Clarify, Self::Delegate];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Todo, Self::Memory, Self::Past, Self::Clarify, Self::Delegate, Self::Look];
 
     /// How a model calls it.
     pub(crate) const fn name(self) -> &'static str {
@@ -43,13 +46,14 @@ impl Desk {
             Self::Past => "session_search",
             Self::Clarify => "clarify",
             Self::Delegate => "delegate",
+            Self::Look => "look_at_picture",
         }
     }
 
     /// Whether an agent at this depth has it; `deepest` is where no one delegates any more.
     pub(crate) const fn is_for(self, depth: u8, deepest: u8) -> bool {
         match self {
-            Self::Todo | Self::Past => true,
+            Self::Todo | Self::Past | Self::Look => true,
             // The person talks with the turn's own agent.
             Self::Memory | Self::Clarify => depth == 0,
             Self::Delegate => depth < deepest,
@@ -59,7 +63,7 @@ impl Desk {
     /// Whether several calls may run at once.
     pub(super) const fn is_parallel(self) -> bool {
         match self {
-            Self::Past | Self::Delegate => true,
+            Self::Past | Self::Delegate | Self::Look => true,
             Self::Todo | Self::Memory | Self::Clarify => false,
         }
     }
@@ -72,6 +76,7 @@ impl Desk {
             Self::Memory => text("action"),
             Self::Past => text("query"),
             Self::Clarify => text("question"),
+            Self::Look => text("picture"),
             Self::Delegate => {
                 let count = arguments["tasks"].as_array().map_or(0, Vec::len);
                 format!("{count} tasks")
@@ -87,6 +92,7 @@ impl Desk {
             Self::Past => past::schema(),
             Self::Clarify => clarify::schema(),
             Self::Delegate => delegate::schema(),
+            Self::Look => look::schema(),
         };
         ToolSpec { name: self.name().into(), description: description.into(), parameters }
     }
@@ -110,6 +116,7 @@ impl Agent<'_> {
             Desk::Past => self.look_back(call).boxed(),
             Desk::Clarify => self.clarify(call).boxed(),
             Desk::Delegate => self.delegate(call).boxed(),
+            Desk::Look => self.look(call).boxed(),
         }
     }
 }

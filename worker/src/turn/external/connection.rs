@@ -1,11 +1,15 @@
 //! The conversation with an external agent: begin, one prompt, and what comes back.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ContentBlock, ContentChunk, InitializeRequest, NewSessionRequest,
-    PermissionOption, PromptRequest, RequestPermissionRequest, RequestPermissionResponse,
+    AgentCapabilities, CancelNotification, ContentBlock, ContentChunk, InitializeRequest,
+    LoadSessionRequest, NewSessionRequest, PermissionOption, PromptRequest,
+    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest, SessionId,
     SessionNotification, SessionUpdate, StopReason, TextContent,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
@@ -29,6 +33,18 @@ pub(super) enum Heard {
     Tool(String),
     /// It wants permission.
     Asked(Box<Permission>),
+    /// Its session, which it may know again later.
+    Session(String),
+}
+
+/// What the program is told.
+pub(super) struct Told {
+    /// Its session that knows the conversation, if there is one.
+    pub(super) session: Option<String>,
+    /// The person's words, for a session that knows the rest.
+    pub(super) news: String,
+    /// The conversation so far and the person's words, for one that knows nothing.
+    pub(super) all: String,
 }
 
 /// A request for permission.
@@ -41,21 +57,26 @@ pub(super) struct Permission {
 /// Has the program answer a prompt. After the cut it is told to stop, and still waited for.
 pub(super) async fn prompt(
     program: &mut Program,
-    text: String,
+    told: Told,
     cut: CancellationToken,
     heard: UnboundedSender<Heard>,
 ) -> Result<StopReason, Error> {
     let (stdin, stdout) = program.ends().ok_or_else(Error::internal_error)?;
     let transport = ByteStreams::new(stdin.compat_write(), stdout.compat());
     let folder = program.folder.clone();
-    let asked = heard.clone();
+    let (asked, begun) = (heard.clone(), heard.clone());
+    // What a session that is loaded repeats is no news.
+    let is_news = Arc::new(AtomicBool::new(false));
+    let listening = Arc::clone(&is_news);
     Client
         .v1()
         .name("talaria")
         .on_receive_notification(
             async move |told: SessionNotification, _| {
-                // When no one listens any more, the turn is over.
-                let _ = heard.send(of_update(told.update));
+                if listening.load(Ordering::Acquire) {
+                    // When no one listens any more, the turn is over.
+                    let _ = heard.send(of_update(told.update));
+                }
                 Ok(())
             },
             agent_client_protocol::on_receive_notification!(),
@@ -73,16 +94,11 @@ pub(super) async fn prompt(
             agent_client_protocol::on_receive_request!(),
         )
         .connect_with(transport, async move |agent: ConnectionTo<Agent>| {
-            let begun = async {
-                agent
-                    .send_request(InitializeRequest::new(ProtocolVersion::V1))
-                    .block_task()
-                    .await?;
-                agent.send_request(NewSessionRequest::new(folder)).block_task().await
-            };
-            let begun =
-                tokio::time::timeout(BEGIN, begun).await.map_err(|_| Error::internal_error())??;
-            let session = begun.session_id;
+            let open = open(&agent, &folder, told);
+            let (session, text) =
+                tokio::time::timeout(BEGIN, open).await.map_err(|_| Error::internal_error())??;
+            is_news.store(true, Ordering::Release);
+            let _ = begun.send(Heard::Session(session.to_string()));
             let words = vec![ContentBlock::Text(TextContent::new(text))];
             let answer =
                 agent.send_request(PromptRequest::new(session.clone(), words)).block_task();
@@ -102,6 +118,44 @@ pub(super) async fn prompt(
             Ok(answered.stop_reason)
         })
         .await
+}
+
+/// Opens the session that knows the conversation, or a new one; returns it with what it is to be told.
+async fn open(
+    agent: &ConnectionTo<Agent>,
+    folder: &Path,
+    told: Told,
+) -> Result<(SessionId, String), Error> {
+    let hello = InitializeRequest::new(ProtocolVersion::V1);
+    let able = agent.send_request(hello).block_task().await?.agent_capabilities;
+    if let Some(session) = told.session
+        && reopen(agent, folder, &session, &able).await
+    {
+        return Ok((SessionId::new(session), told.news));
+    }
+    let opened = agent.send_request(NewSessionRequest::new(folder)).block_task().await?;
+    Ok((opened.session_id, told.all))
+}
+
+/// Has the agent take up a session again; false if it cannot.
+async fn reopen(
+    agent: &ConnectionTo<Agent>,
+    folder: &Path,
+    session: &str,
+    able: &AgentCapabilities,
+) -> bool {
+    let id = SessionId::new(session);
+    let outcome = if able.session_capabilities.resume.is_some() {
+        let request = ResumeSessionRequest::new(id, folder);
+        agent.send_request(request).block_task().await.map(drop)
+    } else if able.load_session {
+        agent.send_request(LoadSessionRequest::new(id, folder)).block_task().await.map(drop)
+    } else {
+        return false;
+    };
+    outcome
+        .inspect_err(|error| tracing::info!(%error, "an external agent no longer has its session"))
+        .is_ok()
 }
 
 fn of_update(update: SessionUpdate) -> Heard {

@@ -12,11 +12,11 @@ use agent_client_protocol::v1::schema::{
 };
 use node::settings::Acp;
 use proto::activity::State;
-use proto::transcript::Body;
+use proto::transcript::{Body, External, Profile};
 use proto::turn::{AskKind, Decision};
 use tokio::sync::mpsc;
 
-use self::connection::{Heard, Permission};
+use self::connection::{Heard, Permission, Told};
 use self::program::Program;
 use super::agent::Agent;
 use super::model_call::show;
@@ -30,6 +30,12 @@ const BEFORE_BYTES_MAX: usize = 30 * 1024;
 const NOT_THERE: &str = "I cannot answer: the agent that works for me cannot be started. Whoever runs this system should check \
                          agent.acp.";
 const BROKEN: &str = "The agent that works for me broke off. Please try again.";
+
+/// The agent, as it is started.
+fn command_line(settings: &Acp) -> String {
+    let words = std::iter::once(&settings.command).chain(&settings.args);
+    words.map(String::as_str).collect::<Vec<_>>().join(" ")
+}
 
 /// How the program's turn came to an end.
 enum End {
@@ -57,7 +63,7 @@ impl Agent<'_> {
         self.spoken.begin();
         self.tracker.enter(State::WaitingForModel, &settings.command);
         let (sender, mut heard) = mpsc::unbounded_channel();
-        let talk = connection::prompt(&mut program, self.prompt(), self.cut.clone(), sender);
+        let talk = connection::prompt(&mut program, self.told(settings), self.cut.clone(), sender);
         let mut talk = Box::pin(talk);
         let cut = self.cut.clone();
         let late = async move {
@@ -69,7 +75,7 @@ impl Agent<'_> {
             tokio::select! {
                 biased;
                 () = &mut late => break End::Killed,
-                Some(heard) = heard.recv() => self.heard(heard).await?,
+                Some(heard) = heard.recv() => self.heard(settings, heard).await?,
                 outcome = &mut talk => break End::Itself(outcome),
                 () = self.spoken.due(), if self.turn.shared.node.bus.is_connected() => {
                     show(self.turn, self.stage.as_ref(), &mut self.spoken).await?;
@@ -78,7 +84,7 @@ impl Agent<'_> {
         };
         drop(talk);
         while let Ok(more) = heard.try_recv() {
-            self.heard(more).await?;
+            self.heard(settings, more).await?;
         }
         drop(program);
         self.turn.fence.check()?;
@@ -111,8 +117,8 @@ impl Agent<'_> {
         Ok(Ending::Failed(why))
     }
 
-    /// What the program is told: the conversation so far, and the person's words.
-    fn prompt(&self) -> String {
+    /// What the program is told: the person's words, and to a session that does not know it the conversation so far.
+    fn told(&self, settings: &Acp) -> Told {
         let mut lines = Vec::new();
         for entry in self.log.entries() {
             if let Body::User { text, .. } = &entry.body {
@@ -122,18 +128,45 @@ impl Agent<'_> {
             }
         }
         let last = lines.pop().unwrap_or_default();
-        let now = last.strip_prefix("PERSON: ").unwrap_or(&last);
-        if lines.is_empty() {
-            return now.to_owned();
-        }
-        let before = lines.join("\n\n");
-        format!(
-            "[The conversation so far]\n{}\n\n[Now]\n{now}",
-            crate::text::end(&before, BEFORE_BYTES_MAX)
-        )
+        let news = last.strip_prefix("PERSON: ").unwrap_or(&last).to_owned();
+        let all = if lines.is_empty() {
+            news.clone()
+        } else {
+            let before = lines.join("\n\n");
+            let before = crate::text::end(&before, BEFORE_BYTES_MAX);
+            format!("[The conversation so far]\n{before}\n\n[Now]\n{news}")
+        };
+        Told { session: self.known_session(settings), news, all }
     }
 
-    async fn heard(&mut self, heard: Heard) -> Result<(), Halt> {
+    /// The program's session that knows the conversation up to this turn.
+    fn known_session(&self, settings: &Acp) -> Option<String> {
+        let profile = self.seat.as_ref()?.profile();
+        let known = profile.external.as_ref()?;
+        let own = self.turn.order.of.turn;
+        let before = self.log.entries().iter().rev().find(|entry| entry.turn != own)?.turn;
+        let is_it = known.agent == command_line(settings)
+            && known.conversation == profile.conversation
+            && known.turn == before;
+        is_it.then(|| known.session.clone())
+    }
+
+    /// Remembers the program's session for the next turn.
+    async fn keep_session(&mut self, settings: &Acp, session: String) -> Result<(), Halt> {
+        let turn = self.turn;
+        let Some(seat) = &mut self.seat else { return Ok(()) };
+        let note = |profile: &mut Profile| {
+            profile.external = Some(External {
+                agent: command_line(settings),
+                session,
+                conversation: profile.conversation,
+                turn: turn.order.of.turn,
+            });
+        };
+        Ok(seat.note(turn, note).await?)
+    }
+
+    async fn heard(&mut self, settings: &Acp, heard: Heard) -> Result<(), Halt> {
         match heard {
             Heard::Words(words) => {
                 self.tracker.streaming();
@@ -142,6 +175,7 @@ impl Agent<'_> {
             Heard::Busy => self.tracker.touch(),
             Heard::Tool(title) => self.tracker.tool("acp", &title, None),
             Heard::Asked(permission) => self.permit(*permission).await?,
+            Heard::Session(session) => self.keep_session(settings, session).await?,
         }
         Ok(())
     }

@@ -18,28 +18,48 @@ use crate::metrics::Ended;
 
 /// Says hello, asks for permission when the prompt has "dare", and waits to be cancelled when it has "wait".
 const AGENT: &str = r#"
-import json, sys
+import json, os, sys
+able, kept = sys.argv[1] if len(sys.argv) > 1 else "", "sessions.json"
+def sessions(): return json.load(open(kept)) if os.path.exists(kept) else {}
+def keep(all): json.dump(all, open(kept, "w"))
+current = "s"
 def send(message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-def say(text): send({"method": "session/update", "params": {"sessionId": "s", "update":
+def say(text): send({"method": "session/update", "params": {"sessionId": current, "update":
     {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}}})
 prompt = None
 for line in sys.stdin:
     message = json.loads(line)
     method, id = message.get("method"), message.get("id")
     if method == "initialize":
-        send({"id": id, "result": {"protocolVersion": 1, "agentCapabilities": {}}})
+        send({"id": id, "result": {"protocolVersion": 1, "agentCapabilities":
+            {"loadSession": able == "load", "sessionCapabilities": {"resume": {}} if able == "resume" else {}}}})
     elif method == "session/new":
-        send({"id": id, "result": {"sessionId": "s"}})
+        all = sessions()
+        current = "s%d" % len(all)
+        keep({**all, current: []})
+        send({"id": id, "result": {"sessionId": current}})
+    elif method in ("session/load", "session/resume"):
+        current = message["params"]["sessionId"]
+        if method == "session/" + able and current in sessions():
+            for text in sessions()[current] if able == "load" else []: say(text)
+            send({"id": id, "result": {}})
+        else:
+            send({"id": id, "error": {"code": -32602, "message": "no such session"}})
     elif method == "session/prompt":
         prompt, text = id, message["params"]["prompt"][0]["text"]
+        all = sessions()
+        if current in all: keep({**all, current: all[current] + [text]})
         say("Hello, ")
         if "dare" in text:
-            send({"id": 99, "method": "session/request_permission", "params": {"sessionId": "s",
+            send({"id": 99, "method": "session/request_permission", "params": {"sessionId": current,
                 "toolCall": {"toolCallId": "t", "title": "delete it all"}, "options": [
                     {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
                     {"optionId": "no", "name": "No", "kind": "reject_once"}]}})
         elif "deaf" in text or "wait" in text:
             deaf = "deaf" in text
+        elif "recall" in text:
+            say("%s: %s" % (current, " ".join(" | ".join(sessions()[current]).split())))
+            send({"id": prompt, "result": {"stopReason": "end_turn"}})
         else:
             say("you said: " + text)
             send({"id": prompt, "result": {"stopReason": "end_turn"}})
@@ -52,15 +72,21 @@ for line in sys.stdin:
 "#;
 
 async fn rig() -> Option<Rig> {
+    rig_of("").await
+}
+
+/// One that can take up its sessions again by `load`, by `resume`, or not at all.
+async fn rig_of(able: &str) -> Option<Rig> {
+    let able = able.to_owned();
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: no python3\n");
         return None;
     }
     let script = |_: &str, _| Step { words: vec!["not asked"], calls: vec![] };
     let provider = Provider::start(Arc::new(script), Events::default()).await;
-    let external = |settings: &mut Settings| {
+    let external = move |settings: &mut Settings| {
         settings.agent.acp.command = "python3".into();
-        settings.agent.acp.args = vec!["-c".into(), AGENT.into()];
+        settings.agent.acp.args = vec!["-c".into(), AGENT.into(), able];
     };
     Rig::start(client(&provider, Form::OpenAi), (vec![], external)).await
 }
@@ -77,6 +103,33 @@ fn its_words_are_the_reply_and_it_knows_what_was_said_before() {
         assert_eq!(second.turn(1).0.run().await, Ended::Completed);
         let News::Finished { reply, .. } = second.news().await else { panic!("finished") };
         assert!(reply.contains("PERSON: one") && reply.ends_with("[Now]\ntwo"), "{reply}");
+        Ok(())
+    })
+    .unwrap();
+}
+
+async fn reply(rig: &Rig, chat: &str, text: &str) -> String {
+    let asked = rig.say(chat, text).await;
+    assert_eq!(asked.turn(1).0.run().await, Ended::Completed);
+    let News::Finished { reply, .. } = asked.news().await else { panic!("finished") };
+    reply
+}
+
+#[test]
+fn it_takes_up_its_session_again_where_it_can() {
+    node::process::block_on(async {
+        for able in ["load", "resume"] {
+            let Some(rig) = rig_of(able).await else { return Ok(()) };
+            assert_eq!(reply(&rig, "x", "one").await, "Hello, you said: one");
+            // What the session that is loaded repeats is not heard; only the news is told.
+            assert_eq!(reply(&rig, "x", "recall").await, "Hello, s0: one | recall", "{able}");
+            assert_eq!(reply(&rig, "y", "recall").await, "Hello, s1: recall", "{able}");
+            // A session that is gone is replaced by one that is told everything.
+            let folder = rig.shared.node.settings.worker.workspace.clone();
+            std::fs::write(folder.join("sessions.json"), "{}")?;
+            let heard = reply(&rig, "x", "recall").await;
+            assert!(heard.contains("s0: [The conversation so far] PERSON: one"), "{able}: {heard}");
+        }
         Ok(())
     })
     .unwrap();

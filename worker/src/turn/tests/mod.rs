@@ -1,5 +1,6 @@
 //! Turns as a whole, on a real broker and against a strict provider.
 
+mod attend;
 mod children;
 mod compression;
 mod desk;

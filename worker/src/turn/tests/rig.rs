@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use node::Node;
 use node::settings::Settings;
@@ -139,7 +139,8 @@ impl Asked<'_> {
             Hands { of, wishes: wishes.clone(), cut: cut.clone(), fence: fence.clone(), gauge };
         let wishes = wishes.subscribe();
         let (budget, counts) = (Budget::new(max), Counts::default());
-        (Turn { shared, order, fence, wishes, cut, tracker, budget, counts }, hands)
+        let speaker = OnceLock::new();
+        (Turn { shared, order, fence, wishes, cut, tracker, budget, counts, speaker }, hands)
     }
 
     /// What the conversation holds.

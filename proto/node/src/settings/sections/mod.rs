@@ -2,6 +2,7 @@
 
 mod access;
 mod agent;
+mod hooks;
 mod ingress;
 mod model;
 mod nats;
@@ -10,17 +11,20 @@ mod streams;
 mod telemetry;
 mod worker;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, Bots, ChannelAccess, PlatformAccess, UnauthorizedDm};
 pub use self::agent::{Acp, Agent, Edits};
+pub use self::hooks::{Hook, OnError};
 pub use self::ingress::{Ingress, Webhook};
 pub use self::model::Model;
 pub use self::nats::Nats;
 pub use self::scheduler::Scheduler;
 pub use self::streams::Streams;
 pub use self::telemetry::{LogFormat, Telemetry};
-pub use self::worker::{Mcp, SandboxMode, SearchKind, WebSearch, Worker};
+pub use self::worker::{Mcp, SandboxMode, SearchKind, Speech, WebSearch, Worker};
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -42,6 +46,8 @@ pub struct Settings {
     pub ingress: Ingress,
     /// Who may talk to the agent.
     pub access: Access,
+    /// Programs and addresses that hear of what happens, by name.
+    pub hooks: BTreeMap<String, Hook>,
     /// Logs and traces.
     pub telemetry: Telemetry,
 }

@@ -35,6 +35,10 @@ pub struct Worker {
     pub mcp: BTreeMap<String, Mcp>,
     /// The service that `web_search` asks.
     pub search: WebSearch,
+    /// The service that turns sound into words, and words into sound.
+    pub speech: Speech,
+    /// The model that looks at pictures for one that cannot see: `openai:NAME` or `anthropic:NAME`; empty means none does.
+    pub vision_model: String,
     /// Whether `web_fetch` may reach this machine and private networks.
     pub fetch_private: bool,
     /// The place the process runs in (a pod's name): a new process in the same slot proves that the one before is dead.
@@ -56,6 +60,8 @@ impl Default for Worker {
             memory_limit_mb: 0,
             mcp: BTreeMap::new(),
             search: WebSearch::default(),
+            speech: Speech::default(),
+            vision_model: String::new(),
             fetch_private: false,
             slot: String::new(),
         }
@@ -108,6 +114,37 @@ impl Default for Mcp {
             connect: Span::seconds(10),
             timeout: Span::seconds(300),
             read_only: false,
+        }
+    }
+}
+
+/// `[worker.speech]`: a service with the OpenAI form of `/audio/transcriptions` and `/audio/speech`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Speech {
+    /// Its address, up to `/audio`; empty means that there is no such service.
+    pub url: String,
+    /// Its key.
+    pub key: Secret,
+    /// The model that listens; empty means that none does.
+    pub listen_model: String,
+    /// The model that speaks; empty means that none does.
+    pub speak_model: String,
+    /// The voice that it speaks with.
+    pub voice: String,
+    /// How long one request may take.
+    pub timeout: Span,
+}
+
+impl Default for Speech {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            key: Secret::default(),
+            listen_model: "whisper-1".into(),
+            speak_model: "gpt-4o-mini-tts".into(),
+            voice: "alloy".into(),
+            timeout: Span::seconds(60),
         }
     }
 }
