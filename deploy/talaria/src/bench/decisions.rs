@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use async_nats::HeaderMap;
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::{self, kv};
@@ -15,7 +15,7 @@ use ingress::publish::Publisher;
 use node::Node;
 use node::settings::Settings;
 use proto::codec;
-use proto::receipt::{Fact, Receipt};
+use proto::receipt::{Decided, Fact, Receipt};
 use serde::Serialize;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -92,45 +92,78 @@ async fn update(
     Ok(context.publish_with_headers(subject, headers, payload.clone()).await?)
 }
 
-/// The scheduler alone: each input is a command that is carried out at once and answered with nothing.
+/// The scheduler alone, with its log full: each input is a command that is carried out at once and answered with nothing, of a
+/// session that waits for a worker and so is in memory. Its time is that from the first decision to the last, with everything
+/// that a decision takes: reading the log, one record written by compare-and-set, and its receipt.
 async fn inputs(server: &Server, sessions: usize) -> anyhow::Result<f64> {
     let settings = Settings { nats: server.access(), ..Settings::default() };
-    let stop = CancellationToken::new();
-    let node = Node::connect(settings, "bench-scheduler", stop.clone()).await?;
+    let node = Node::connect(settings.clone(), "bench-writer", CancellationToken::new()).await?;
     let publisher = Publisher::new(node.bus.clone(), Metrics::new(&node.metrics));
-    let mut facts = server.connect().await?.subscribe(proto::subject::events()).await?;
-    let health = node.health.clone();
-    let running = tokio::spawn(scheduler::run(node));
-    timeout(PATIENCE, health.ready()).await.context("the scheduler is not ready")?;
-    let mut took = Duration::ZERO;
-    // The first round creates the sessions; the second is measured.
-    for round in 0..2 {
-        let began = Instant::now();
-        let saying = stream::iter(0..sessions).map(|session| {
-            let publisher = &publisher;
-            async move {
-                let chat = format!("decision-{session}");
-                let number = (1_u64 << 32) + (round * sessions + session) as u64;
-                rig::say(publisher, &chat, "/start", number).await
-            }
-        });
-        let saying = saying.buffer_unordered(WINDOW).for_each(|said| async { drop(said) });
-        let settling = async {
-            let mut settled = 0;
-            while settled < sessions {
-                let message = timeout(PATIENCE, facts.next()).await?.context("no more receipts")?;
-                let receipt: Receipt = codec::decode(&message.payload)?;
-                let ends = receipt.facts.iter().filter(|fact| matches!(fact, Fact::Settled { .. }));
-                settled += ends.count();
-            }
-            anyhow::Ok(())
-        };
-        let ((), settled) = tokio::join!(saying, settling);
-        settled?;
-        took = began.elapsed();
+    let mut receipts = server.connect().await?.subscribe(proto::subject::events()).await?;
+    let first = Scheduler::start(&settings).await?;
+    say_to_all(&publisher, sessions, 0, "begin").await;
+    settle(&mut receipts, sessions, Decided::Started).await?;
+    first.stop().await?;
+    for round in 1..=ROUNDS {
+        say_to_all(&publisher, sessions, round, "/start").await;
     }
-    stop.cancel();
-    let ended = timeout(PATIENCE, running).await.context("the scheduler does not stop")?;
-    ensure!(ended.is_ok(), "the scheduler broke off");
-    Ok(rate(sessions, took))
+    let second = Scheduler::start(&settings).await?;
+    let took = settle(&mut receipts, sessions * ROUNDS, Decided::Done).await?;
+    second.stop().await?;
+    Ok(rate(sessions * ROUNDS, took))
+}
+
+/// How many inputs each session gets.
+const ROUNDS: usize = 2;
+
+async fn say_to_all(publisher: &Publisher, sessions: usize, round: usize, text: &str) {
+    let saying = stream::iter(0..sessions).map(|session| async move {
+        let number = (1_u64 << 32) + (round * sessions + session) as u64;
+        rig::say(publisher, &format!("decision-{session}"), text, number).await
+    });
+    saying.buffer_unordered(WINDOW).for_each(|said| async { drop(said) }).await;
+}
+
+/// Waits for so many decisions of one kind; returns how long it took from the first to the last.
+async fn settle(
+    receipts: &mut async_nats::Subscriber,
+    count: usize,
+    decided: Decided,
+) -> anyhow::Result<Duration> {
+    let (mut settled, mut began) = (0, None);
+    while settled < count {
+        let message = timeout(PATIENCE, receipts.next()).await?.context("no more receipts")?;
+        let receipt: Receipt = codec::decode(&message.payload)?;
+        let is_it =
+            |fact: &&Fact| matches!(fact, Fact::Decided { decision, .. } if *decision == decided);
+        let now = receipt.facts.iter().filter(is_it).count();
+        if now > 0 {
+            began.get_or_insert_with(Instant::now);
+        }
+        settled += now;
+    }
+    Ok(began.map(|began| began.elapsed()).unwrap_or_default())
+}
+
+/// A scheduler and nothing else.
+struct Scheduler {
+    stop: CancellationToken,
+    running: tokio::task::JoinHandle<anyhow::Result<()>>,
+}
+
+impl Scheduler {
+    async fn start(settings: &Settings) -> anyhow::Result<Self> {
+        let stop = CancellationToken::new();
+        let node = Node::connect(settings.clone(), "bench-scheduler", stop.clone()).await?;
+        let health = node.health.clone();
+        let running = tokio::spawn(scheduler::run(node));
+        timeout(PATIENCE, health.ready()).await.context("the scheduler is not ready")?;
+        Ok(Self { stop, running })
+    }
+
+    async fn stop(self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        let ended = timeout(PATIENCE, self.running).await.context("it does not stop")??;
+        ended.context("the scheduler broke off")
+    }
 }
