@@ -57,6 +57,9 @@ pub struct Lease {
     /// Whether the conversation was stopped, so that the next turn begins a fresh one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub suspended: bool,
+    /// Turns that are to leave no trace, until the next turn has seen to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forget: Vec<TurnId>,
     /// What was decided last, for `/why`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Last>,
@@ -178,6 +181,9 @@ pub struct Turn {
     /// Whether it begins with the conversation set aside.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fresh: bool,
+    /// Turns before it of which the conversation is to keep nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forget: Vec<TurnId>,
     /// What belongs to its leading input, by message id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<More>,

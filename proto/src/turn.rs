@@ -47,6 +47,10 @@ pub struct TurnOrder {
     /// Whether the conversation before is set aside first, because it was stopped.
     #[serde(default)]
     pub fresh: bool,
+    /// Turns before it of which the conversation is to keep nothing: they were taken back, and their worker may not have seen to
+    /// it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forget: Vec<TurnId>,
 }
 
 /// A worker asks to run an order (`scheduler.<p>.claim`, request).

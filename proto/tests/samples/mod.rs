@@ -122,6 +122,7 @@ fn turn() -> Turn {
         crashes: 1,
         accepted_at_ms: 1,
         fresh: false,
+        forget: Vec::new(),
         more: Vec::new(),
         steers: vec![waiting()],
         asks: vec![Ask { id: ask(), kind: AskKind::Question }],
@@ -157,6 +158,7 @@ fn lease(phase: Phase, effects: Vec<Effect>) -> Lease {
         effects,
         choices: Choices::default(),
         suspended: false,
+        forget: vec![TurnId::new(7)],
         last: None,
         background: Vec::new(),
     }
@@ -206,7 +208,13 @@ fn leases() {
 fn leases_that_gather_and_remember() {
     let album = gathered(Burst::Album("album".into()));
     frozen("lease-collecting", &lease(Phase::Collecting { waiting: album }, Vec::new()));
-    let turn = Turn { fresh: true, more: more(), kind: TurnKind::Command, ..turn() };
+    let turn = Turn {
+        fresh: true,
+        forget: vec![TurnId::new(8)],
+        more: more(),
+        kind: TurnKind::Command,
+        ..turn()
+    };
     let decision = Decided::Queued { reason: QueueReason::Burst };
     let chosen = Lease {
         queue: vec![gathered(Burst::Photos), gathered(Burst::Collected)],
@@ -234,6 +242,7 @@ fn turns() {
             inputs: vec![Seq::new(1)],
             address: address(),
             fresh: true,
+            forget: vec![TurnId::new(8)],
         },
     );
     frozen("claim", &claim());

@@ -70,6 +70,7 @@ impl Step<'_> {
             self.forget_order();
             // The conversation that it was to leave behind is still to be left behind.
             self.session.lease.suspended |= turn.fresh;
+            self.still_forget(&turn, false);
             self.close_turn(&turn);
             // An earlier attempt may have left hints behind.
             self.put_first(turn.steers.clone(), fate == Fate::Cleared);

@@ -36,6 +36,7 @@ impl Session {
             effects: Vec::new(),
             choices: Choices::default(),
             suspended: false,
+            forget: Vec::new(),
             last: None,
             background: Vec::new(),
         };

@@ -17,6 +17,7 @@ impl Step<'_> {
     /// Orders a turn for an input.
     pub(crate) fn start(&mut self, input: Waiting, depth: u8) {
         let suspended = std::mem::take(&mut self.lease().suspended);
+        let forget = std::mem::take(&mut self.lease().forget);
         let leading = input.edited.unwrap_or(input.seq);
         self.order(Turn {
             id: input.seq.into(),
@@ -26,6 +27,7 @@ impl Step<'_> {
                 .chain(input.more.iter().map(|more| more.seq))
                 .collect(),
             fresh: suspended && input.kind != TurnKind::Reset,
+            forget,
             more: input.more,
             origin: input.origin,
             depth,
@@ -172,6 +174,10 @@ impl Step<'_> {
         steered: &[Seq],
     ) {
         let silent = stopped.is_some_and(is_silent);
+        if stopped.is_some_and(leaves_no_trace) {
+            // Its worker has done so if it heard of it in time.
+            self.lease().forget.push(turn.id);
+        }
         if outcome == Outcome::Interrupted && !silent {
             self.close_turn(turn);
         } else if !silent {
@@ -212,6 +218,7 @@ impl Step<'_> {
         if !is_silent(why) {
             self.close_turn(turn);
         }
+        self.still_forget(turn, leaves_no_trace(why));
         self.put_first(turn.steers.clone(), is_silent(why));
         self.ended(turn, End::Released { why }, Fate::Interrupted);
         self.next(turn.depth.saturating_add(1));
@@ -226,9 +233,16 @@ impl Step<'_> {
         }
         self.say_of_turn(&turn, "parked", Kind::Notice, wording::parked(turn.crashes));
         self.close_turn(&turn);
+        self.still_forget(&turn, false);
         self.put_first(turn.steers.clone(), false);
         self.ended(&turn, End::Parked, Fate::Parked);
         self.next(0);
+    }
+
+    /// A turn that no worker has finished may not have forgotten what it was to forget; the next one does.
+    pub(crate) fn still_forget(&mut self, turn: &Turn, itself: bool) {
+        let also = itself.then_some(turn.id);
+        self.session.lease.forget = turn.forget.iter().copied().chain(also).collect();
     }
 
     /// Orders the next attempt. The asks of the earlier one are closed: no one waits for their answers.
@@ -299,6 +313,18 @@ impl Step<'_> {
         self.close_saying(steer.seq, &steer.origin, wording::went_into_turn(steer.answers));
         let message = steer.origin.message.clone();
         self.fact(Fact::Settled { message, fate: Fate::Steered, turn: Some(turn.id) });
+    }
+}
+
+/// Whether the conversation keeps nothing of a turn that was stopped for this reason.
+const fn leaves_no_trace(why: StopReason) -> bool {
+    match why {
+        StopReason::Rollback | StopReason::Withdrawn => true,
+        StopReason::Stop
+        | StopReason::Reset
+        | StopReason::Message
+        | StopReason::Timeout
+        | StopReason::Hangup => false,
     }
 }
 

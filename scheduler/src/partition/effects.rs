@@ -58,6 +58,7 @@ async fn order(owner: &Owner, session: &Session, work: &[Work]) -> anyhow::Resul
         inputs: turn.inputs.clone(),
         address: turn.origin.address.clone(),
         fresh: turn.fresh,
+        forget: turn.forget.clone(),
     };
     let leading = Seq::new(turn.id.get());
     let span = if work.iter().any(|work| work.input.seq() == Some(leading)) {

@@ -220,7 +220,7 @@ pub(super) async fn conversation(
     turn: &Turn,
     seat: &Seat,
     kept: Option<Kept>,
-) -> Result<Log, Lost> {
+) -> Result<Log, Halt> {
     let Turn { shared, fence, order, .. } = turn;
     let who = (order.of, shared.node.id);
     let id = seat.profile.conversation;
@@ -237,6 +237,11 @@ pub(super) async fn conversation(
     let mut log = Log::known(&shared.node.bus, fence, who, id, stored);
     if !is_read {
         log.catch_up().await?;
+    }
+    for gone in &order.forget {
+        if log.entries().iter().any(|entry| entry.turn == *gone) {
+            log.append(Body::Withdrawn { turn: *gone, inputs: Vec::new() }).await?;
+        }
     }
     Ok(log)
 }

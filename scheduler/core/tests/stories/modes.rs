@@ -1,6 +1,6 @@
 //! Stories of modes: what a plain message does to a turn, and what is said about it.
 
-use crate::kit::{Story, W1};
+use crate::kit::{Story, W1, W2};
 use proto::activity::State;
 use proto::event::{BusyMode, MediaKind};
 use proto::receipt::{Decided, Fate, QueueReason, Refusal};
@@ -174,6 +174,22 @@ fn rollback_leaves_no_answer_of_the_turn_that_it_takes_back() {
     assert_eq!(story.told(), [told]);
     story.finishes(W1, 1, 1, Outcome::Completed).is("starting 2.1").sends(&["order"]);
     story.settles(1, Fate::Interrupted).is_open(2);
+}
+
+#[test]
+fn the_turn_after_a_rollback_sees_to_it_that_no_trace_is_left() {
+    let forgets =
+        |story: &Story| -> Vec<u64> { story.turn().forget.iter().map(|turn| turn.get()).collect() };
+    let mut story = Story::new();
+    story.says("a").claims(W1, 1, 1).says_in(BusyMode::Rollback, "b").after(15_000);
+    assert_eq!(forgets(story.is("starting 2.1")), [1], "its worker is gone");
+    story.claims(W2, 2, 1).says_in(BusyMode::Rollback, "c").after(15_000);
+    assert_eq!(forgets(story.is("starting 3.1")), [1, 2], "and so is the next one's");
+    story.claims(W1, 3, 1).finishes(W1, 3, 1, Outcome::Completed).is("idle").says("d");
+    assert_eq!(forgets(&story), [0_u64; 0]);
+    story.says("/stop").says("e").claims(W1, 7, 1).says("/interrupt f");
+    story.finishes(W1, 7, 1, Outcome::Interrupted);
+    assert_eq!(forgets(&story), [0_u64; 0], "only what was taken back");
 }
 
 #[test]
