@@ -25,24 +25,63 @@ pub enum State {
     Delegating,
 }
 
-/// The summary of a turn's progress. Ages are durations, so that no two machines' clocks are ever compared.
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Preparing,
+        Self::WaitingForModel,
+        Self::Streaming,
+        Self::RunningTool,
+        Self::WaitingForHuman,
+        Self::WaitingForQuota,
+        Self::Compressing,
+        Self::Delegating,
+    ];
+
+    /// Its name, as it is written on the wire and in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::WaitingForModel => "waiting_for_model",
+            Self::Streaming => "streaming",
+            Self::RunningTool => "running_tool",
+            Self::WaitingForHuman => "waiting_for_human",
+            Self::WaitingForQuota => "waiting_for_quota",
+            Self::Compressing => "compressing",
+            Self::Delegating => "delegating",
+        }
+    }
+}
+
+/// The summary of a turn's progress. Ages are durations, so that no two machines' clocks are ever compared; the one time of day is
+/// for people to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Activity {
     /// What it is busy with.
     pub state: State,
-    /// A few words on it, for people.
+    /// A few words on what it did last, for people.
     #[serde(default)]
-    pub detail: String,
+    pub last_activity_desc: String,
+    /// When the work last advanced, milliseconds since 1970, by the worker's clock: for people to read, never to decide by.
+    #[serde(default)]
+    pub last_activity_at_ms: u64,
+    /// How long ago that was, milliseconds, by a clock that stands still while the machine sleeps.
+    pub since_activity_ms: u64,
     /// The tool that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// How long ago the work last advanced, milliseconds.
-    pub idle_ms: u64,
+    pub current_tool: Option<String>,
     /// How long the running tool may still take by its own deadline, milliseconds; it is not judged idle before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
-    /// Model calls so far.
-    pub iteration: u32,
-    /// Model calls allowed.
+    /// Model calls of the turn's own agent so far.
+    pub api_call_count: u32,
+    /// How many it may make.
     pub max_iterations: u32,
+    /// Model calls so far, those of sub-agents and of earlier attempts too.
+    #[serde(default)]
+    pub budget_used: u32,
+    /// How many all of them may make.
+    #[serde(default)]
+    pub budget_max: u32,
 }

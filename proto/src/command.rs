@@ -64,6 +64,8 @@ pub enum Bypass {
     Busy,
     /// Approve everything without asking.
     Yolo,
+    /// Give the running turn more time without progress.
+    Extend,
     /// Say what the session is doing.
     Status,
     /// List what runs in this chat.
@@ -204,6 +206,12 @@ pub const REGISTRY: &[Spec] = &[
         &["yolo"],
         "[on|off]",
         "approve whatever the agent asks, without asking you",
+    ),
+    spec(
+        Name::Bypass(Bypass::Extend),
+        &["extend"],
+        "<minutes>",
+        "let the running turn be without progress for longer; 0 takes it back",
     ),
     spec(Name::Bypass(Bypass::Status), &["status"], "", "say what this session is doing"),
     spec(Name::Bypass(Bypass::Agents), &["agents", "tasks"], "", "list what runs in this chat"),

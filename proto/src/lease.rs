@@ -95,6 +95,11 @@ pub struct Last {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
 const fn is_false(value: &bool) -> bool {
     !*value
 }
@@ -202,6 +207,9 @@ pub struct Turn {
     /// Whether the warning before the timeout went out.
     #[serde(default)]
     pub warned: bool,
+    /// How much longer than usual it may be without progress (`/extend`), milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub extended_ms: u64,
 }
 
 /// Something that a turn waits for a person to say.

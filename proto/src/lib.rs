@@ -9,6 +9,7 @@
 //! | `scheduler.<p>.claim` | [`Claim`](turn::Claim), [`ClaimReply`](turn::ClaimReply) | worker | scheduler | request |
 //! | `scheduler.<p>.beat` | [`Beat`](turn::Beat), [`BeatReply`](turn::BeatReply) | worker | scheduler | request |
 //! | `worker.<id>.control` | [`Control`](turn::Control) | scheduler | worker | volatile, repeated after a heartbeat |
+//! | `worker.<id>.activity` | [`Sid`](id::Sid), [`Activity`](activity::Activity) | scheduler | worker | request |
 //! | `fleet/restart` | [`Rollout`](rollout::Rollout) | scheduler, all | all | bucket, compare-and-set |
 //! | `transcript.<sid>.<conversation>` | [`Entry`](transcript::Entry) | worker | worker | stream `TRANSCRIPT`, fenced |
 //! | `sessions/<sid>` | [`Profile`](transcript::Profile) | worker | worker, ingress | bucket, compare-and-set |

@@ -90,6 +90,15 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<TurnId>,
     },
+    /// A turn was slow or silent for so long that its person was told.
+    Slow {
+        /// The turn.
+        turn: TurnId,
+        /// The attempt.
+        attempt: Attempt,
+        /// What they were told.
+        stage: Stage,
+    },
     /// A turn's worker was given up on; the next attempt was ordered.
     Retried {
         /// The turn.
@@ -99,6 +108,18 @@ pub enum Fact {
         /// Whether the worker gave it back by itself.
         handed_back: bool,
     },
+}
+
+/// What the person of a long turn is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// It still works.
+    StillWorking,
+    /// It has made no progress for a while and will be stopped.
+    Warned,
+    /// It has made none for too long and is stopped.
+    TimedOut,
 }
 
 /// A session's state by name.

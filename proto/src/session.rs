@@ -128,6 +128,12 @@ impl SessionKey {
         Self(key)
     }
 
+    /// The name of its platform, and with it the account where a platform has several: as the key begins, unescaped names only.
+    #[must_use]
+    pub fn platform(&self) -> &str {
+        self.0.split(':').next().unwrap_or_default()
+    }
+
     /// The session that `/background` at `seq` begins: named after this one, and no chat can have its name.
     #[must_use]
     pub fn background(&self, seq: crate::id::Seq) -> Self {

@@ -123,6 +123,12 @@ pub fn control(worker: ProcessId) -> String {
     format!("worker.{worker}.control")
 }
 
+/// Where one worker is asked what a session's turn is doing.
+#[must_use]
+pub fn activity(worker: ProcessId) -> String {
+    format!("worker.{worker}.activity")
+}
+
 /// The name of the durable consumer that all workers of a pool share.
 #[must_use]
 pub fn pool_consumer(pool: &str) -> String {

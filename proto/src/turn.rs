@@ -102,8 +102,9 @@ pub struct Beat {
 pub struct BeatTurn {
     /// Which turn.
     pub of: TurnRef,
-    /// What it is doing.
-    pub activity: Activity,
+    /// What it is doing; none from an agent that says nothing of it, which is then judged by how long it has run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
     /// The steers that reached it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steers: Vec<Seq>,

@@ -4,7 +4,7 @@ use node::metric::Maker;
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, Registry};
 use proto::lease::Effect;
 use proto::outbound::Kind;
-use proto::receipt::{Decided, End, Fact, Fate, QueueReason, Refusal};
+use proto::receipt::{Decided, End, Fact, Fate, QueueReason, Refusal, Stage};
 use proto::turn::{ClaimReply, Outcome};
 use scheduler_core::{Input, Signal};
 
@@ -29,6 +29,7 @@ pub(crate) struct Metrics {
     ended: IntCounterVec,
     settled: IntCounterVec,
     retries: IntCounterVec,
+    slow: IntCounterVec,
 }
 
 /// What waits because of leases that cannot be read.
@@ -38,6 +39,15 @@ pub(crate) struct Aside {
     pub(crate) sessions: IntGauge,
     /// Inputs, ever.
     pub(crate) inputs: IntCounter,
+}
+
+fn slow(make: &Maker<'_>) -> prometheus::Result<IntCounterVec> {
+    make.counters(
+        "talaria_scheduler_slow_turns_total",
+        "Long turns whose person was told that they still work, are warned of, or have timed out",
+        "stage",
+        SLOW,
+    )
 }
 
 impl Aside {
@@ -78,6 +88,7 @@ impl Metrics {
                 "talaria_scheduler_poison_total",
                 "Records and requests that could not be read",
             )?,
+            slow: slow(&make)?,
             inputs: make.counters(
                 "talaria_scheduler_inputs_total",
                 "Inputs applied",
@@ -166,6 +177,14 @@ impl Metrics {
                 self.decisions.with_label_values(&[decision_name(*decision)]).inc()
             }
             Fact::Ended { end, .. } => self.ended.with_label_values(&[end_name(*end)]).inc(),
+            Fact::Slow { stage, .. } => {
+                let stage = match stage {
+                    Stage::StillWorking => "still_working",
+                    Stage::Warned => "warned",
+                    Stage::TimedOut => "timed_out",
+                };
+                self.slow.with_label_values(&[stage]).inc();
+            }
             Fact::Retried { handed_back, .. } => {
                 self.retries
                     .with_label_values(&[if *handed_back { "handed_back" } else { "crash" }])
@@ -253,6 +272,7 @@ const FATES: &[&str] = &[
     "done",
     "parked",
 ];
+const SLOW: &[&str] = &["still_working", "warned", "timed_out"];
 const RETRIES: &[&str] = &["crash", "handed_back"];
 
 const fn decision_name(decision: Decided) -> &'static str {

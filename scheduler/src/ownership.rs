@@ -67,7 +67,7 @@ impl<'a> Ownership<'a> {
             }
             let members = living.borrow_and_update().clone();
             self.note_the_dead(&members);
-            self.adjust(&members, &living);
+            self.adjust(&members);
             health.pulse();
             match self.trouble(&members) {
                 None => health.ready(),
@@ -90,14 +90,14 @@ impl<'a> Ownership<'a> {
         }
     }
 
-    fn adjust(&mut self, members: &Members, living: &watch::Receiver<Members>) {
+    fn adjust(&mut self, members: &Members) {
         self.loops.retain(|_, running| !running.task.is_finished());
         let schedulers: Vec<_> =
             members::of_role(members, Role::Scheduler).map(|member| member.id).collect();
         for partition in Partition::all(self.node.bus.partitions()) {
             let ours = owner(partition, &schedulers) == Some(self.node.id);
             if ours && !self.loops.contains_key(&partition) {
-                self.take(partition, living);
+                self.take(partition);
             } else if !ours && let Some(running) = self.loops.get(&partition) {
                 running.stop.cancel();
             }
@@ -105,14 +105,13 @@ impl<'a> Ownership<'a> {
         self.metrics.partitions_owned.set(i64::try_from(self.loops.len()).unwrap_or(i64::MAX));
     }
 
-    fn take(&mut self, partition: Partition, living: &watch::Receiver<Members>) {
+    fn take(&mut self, partition: Partition) {
         let stop = CancellationToken::new();
         let (reads, reading) = watch::channel(false);
         let work = partition::run(
             partition,
             self.node.clone(),
             Arc::clone(&self.metrics),
-            living.clone(),
             self.gone.subscribe(),
             reads,
             stop.clone(),

@@ -1,13 +1,55 @@
 //! The settings as the core wants them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use node::settings::{self, Settings, Span};
-use scheduler_core::{Edits, Policy, Window};
+use node::settings::{self, Limits, Settings, Span};
+use proto::session::SessionKey;
+use scheduler_core::{Edits, Policy, TimeoutSetting, Window};
 
-/// What the operator chose, in the core's terms.
-pub(crate) fn of(settings: &Settings) -> Policy {
-    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+/// What the operator chose: for most sessions, and for those of single platforms.
+pub(crate) struct Policies {
+    most: Policy,
+    platforms: BTreeMap<String, Policy>,
+}
+
+impl Policies {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let pool = settings.agent.pool.get(&settings.worker.pool).copied().unwrap_or_default();
+        let most = limited(of(settings), pool, TimeoutSetting::Pool);
+        let platforms =
+            settings.agent.platform.iter().map(|(name, limits)| {
+                (name.clone(), limited(most, *limits, TimeoutSetting::Platform))
+            });
+        Self { most, platforms: platforms.collect() }
+    }
+
+    /// What applies to a session.
+    pub(crate) fn of(&self, session: &SessionKey) -> &Policy {
+        let name = session.platform();
+        let platform = name.split('/').next().unwrap_or_default();
+        let found = self.platforms.get(name).or_else(|| self.platforms.get(platform));
+        found.unwrap_or(&self.most)
+    }
+}
+
+fn limited(policy: Policy, limits: Limits, setting: TimeoutSetting) -> Policy {
+    let or = |wish: Option<Span>, before| wish.map_or(before, |wish| wish.limit().map(ms));
+    Policy {
+        timeout: or(limits.timeout, policy.timeout),
+        timeout_setting: if limits.timeout.is_some() { setting } else { policy.timeout_setting },
+        warning: or(limits.timeout_warning, policy.warning),
+        notify: or(limits.notify_interval, policy.notify),
+        ..policy
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The settings that apply to most sessions, in the core's terms.
+fn of(settings: &Settings) -> Policy {
     let limit = |span: Span| span.limit().map(ms);
     let (scheduler, agent) = (&settings.scheduler, &settings.agent);
     Policy {
@@ -18,6 +60,7 @@ pub(crate) fn of(settings: &Settings) -> Policy {
         interrupt_depth: scheduler.interrupt_depth,
         attempts: scheduler.attempts.max(1),
         timeout: limit(agent.timeout),
+        setup: limit(agent.setup_timeout),
         warning: limit(agent.timeout_warning),
         notify: limit(agent.notify_interval),
         album: Window {
@@ -35,5 +78,42 @@ pub(crate) fn of(settings: &Settings) -> Policy {
             settings::Edits::Interrupt => Edits::Interrupt,
         },
         ..Policy::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::session::{ChatKind, SessionParts};
+
+    use super::*;
+
+    fn key(platform: &str) -> SessionKey {
+        let (kind, chat) = (ChatKind::Dm, "c");
+        SessionKey::new(SessionParts { platform, kind, chat, thread: None, participant: None })
+    }
+
+    #[test]
+    fn a_platform_goes_before_a_pool_and_that_before_the_rest() {
+        let mut settings = Settings::default();
+        let limits =
+            |timeout| Limits { timeout: Some(Span::seconds(timeout)), ..Limits::default() };
+        settings.agent.pool.insert("default".into(), limits(60));
+        settings.agent.platform.insert("telegram".into(), limits(0));
+        settings.agent.platform.insert("webhook/slow".into(), limits(7200));
+        let policies = Policies::new(&settings);
+        for (platform, timeout, setting) in [
+            ("web", Some(60_000), TimeoutSetting::Pool),
+            ("telegram", None, TimeoutSetting::Platform),
+            ("webhook/slow", Some(7_200_000), TimeoutSetting::Platform),
+            ("webhook/other", Some(60_000), TimeoutSetting::Pool),
+        ] {
+            let policy = policies.of(&key(platform));
+            assert_eq!((policy.timeout, policy.timeout_setting), (timeout, setting), "{platform}");
+            assert_eq!(policy.warning, Some(900_000));
+        }
+        assert_eq!(
+            Policies::new(&Settings::default()).of(&key("web")).timeout_setting,
+            TimeoutSetting::Agent
+        );
     }
 }

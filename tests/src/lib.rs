@@ -11,6 +11,7 @@ pub mod http;
 pub mod model;
 pub mod nats;
 pub mod process;
+pub mod proxy;
 pub mod python;
 pub mod service;
 pub mod wait;

@@ -1,6 +1,7 @@
 //! A real nats-server for one test: on a free port, in a temporary folder, gone with its value. It can be killed, frozen, and
 //! started again on the same port and data.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use async_nats::jetstream;
@@ -41,6 +42,12 @@ impl NatsServer {
     #[must_use]
     pub const fn access(&self) -> &Nats {
         &self.access
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
     /// A JetStream context of the test's own.

@@ -13,6 +13,17 @@ use tokio::time::timeout;
 
 use crate::wait::{DEADLINE, eventually};
 
+/// Where a process is, if that matters.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// Where it listens.
+    pub listen: Option<SocketAddr>,
+    /// Where it finds the broker.
+    pub nats: Option<SocketAddr>,
+    /// Its slot.
+    pub slot: Option<String>,
+}
+
 /// The process; dropping it kills it.
 #[derive(Debug)]
 pub struct Process {
@@ -30,13 +41,24 @@ impl Process {
     /// When it cannot be started.
     #[must_use]
     pub fn spawn(service: &str, role: Role, config: &Path, log: PathBuf) -> Self {
-        let address = free_address();
+        Self::spawn_at(service, role, config, log, &Place::default())
+    }
+
+    /// The same at a given place.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn spawn_at(service: &str, role: Role, config: &Path, log: PathBuf, place: &Place) -> Self {
+        let address = place.listen.unwrap_or_else(free_address);
         let out = std::fs::File::create(&log).expect("a log file");
         let child = Command::new(service)
             .arg0(format!("talaria-{role}"))
             .arg("--config")
             .arg(config)
             .args(["--listen", &address.to_string()])
+            .args(place.nats.map(|nats| format!("--nats=nats://{nats}")))
+            .envs(place.slot.as_ref().map(|slot| ("TALARIA__WORKER__SLOT", slot)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(out)
@@ -62,6 +84,15 @@ impl Process {
             async { answer.await.is_ok_and(|answer| answer.status().is_success()).then_some(()) }
         })
         .await;
+    }
+
+    /// What one of its metrics says; 0 if it does not say it. `series` is the whole name, with its labels.
+    pub async fn metric(&self, series: &str) -> f64 {
+        let url = format!("http://{}/metrics", self.address);
+        let Ok(answer) = crate::http::client().get(url).send().await else { return 0.0 };
+        let text = answer.text().await.unwrap_or_default();
+        let value = text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok());
+        value.unwrap_or_default()
     }
 
     /// Kills it at once, as a crash would.

@@ -15,7 +15,7 @@ use crate::callback::CallbackServer;
 use crate::chat::Chat;
 use crate::model::FakeModel;
 use crate::nats::NatsServer;
-use crate::process::Process;
+use crate::process::{Place, Process};
 use crate::service::Service;
 use crate::wait::eventually;
 use crate::webhook;
@@ -179,6 +179,14 @@ impl World {
         let mut process = Process::spawn(binary, role, &self.config(), log);
         process.ready().await;
         process
+    }
+
+    /// Runs a service as a process at a given place, and does not wait until it is ready.
+    #[must_use]
+    pub fn spawn_at(&self, role: Role, binary: &str, place: &Place) -> Process {
+        let number = self.processes.fetch_add(1, Ordering::Relaxed);
+        let log = self.folder.path().join(format!("{role}-{number}.log"));
+        Process::spawn_at(binary, role, &self.config(), log, place)
     }
 
     /// A private chat on the platform, over one ingress.

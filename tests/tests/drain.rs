@@ -72,8 +72,8 @@ async fn restart_drains_the_fleet_one_process_at_a_time_and_says_how_far_it_is()
     let done = || chat.got("notice").iter().any(|post| post.text("text").starts_with("Restarted"));
     let (order, _processes) = supervise(&world, processes, done).await;
 
-    use Role::{Ingress, Scheduler, Worker};
-    assert_eq!(order, [Worker, Worker, Scheduler, Scheduler, Ingress]);
+    let roles = [Role::Worker, Role::Worker, Role::Scheduler, Role::Scheduler, Role::Ingress];
+    assert_eq!(order, roles);
     assert!(other.answered(&again).await.text("text").contains("under way already"));
     let notices = chat.got("notice");
     let first = notices[0].text("id").to_owned();

@@ -17,7 +17,10 @@ struct Now {
     tool: Option<String>,
     advanced: Instant,
     deadline: Option<Instant>,
-    iteration: u32,
+    calls: u32,
+    budget_used: u32,
+    /// Whether the agent says what it does.
+    is_known: bool,
     seen: Vec<Seq>,
 }
 
@@ -47,7 +50,9 @@ impl Tracker {
             tool: None,
             advanced: Instant::now(),
             deadline: None,
-            iteration: 0,
+            calls: 0,
+            budget_used: 0,
+            is_known: true,
             seen: Vec::new(),
         });
         (Self { now: sender, bell, above: None }, Gauge { now, max_iterations })
@@ -63,11 +68,16 @@ impl Tracker {
     /// The turn does something else from now on.
     pub(crate) fn enter(&self, state: State, detail: &str) {
         self.now.send_modify(|now| {
+            // Being told to wait, and asking once more after that, is no progress.
+            let waits = state == State::WaitingForQuota;
+            let asks_again = (now.state, state) == (State::WaitingForQuota, State::WaitingForModel);
             now.state = state;
             now.detail = crate::text::start(detail, DETAIL_BYTES_MAX).to_owned();
             now.tool = None;
             now.deadline = None;
-            now.advanced = Instant::now();
+            if !waits && !asks_again {
+                now.advanced = Instant::now();
+            }
         });
         if let Some((above, number)) = &self.above {
             above.below(state, &format!("agent {number}: {}", words(state, detail)));
@@ -105,12 +115,27 @@ impl Tracker {
         }
     }
 
-    /// The model is asked once more.
-    pub(crate) fn iteration(&self, iteration: u32) {
-        self.now.send_modify(|now| now.iteration = iteration);
-        if let Some((above, _)) = &self.above {
-            above.iteration(iteration);
+    /// The model is asked once more: so often by this agent, and so often in the turn.
+    pub(crate) fn called(&self, calls: u32, budget_used: u32) {
+        self.now.send_modify(|now| {
+            now.calls = calls;
+            now.budget_used = budget_used;
+        });
+        let mut above = self.above.as_ref();
+        while let Some((tracker, _)) = above {
+            tracker.now.send_modify(|now| now.budget_used = budget_used);
+            above = tracker.above.as_ref();
         }
+    }
+
+    /// Nothing is known from now on of what the agent does, until it says something.
+    pub(crate) fn unknown(&self) {
+        self.now.send_modify(|now| now.is_known = false);
+    }
+
+    /// The agent says what it does after all.
+    pub(crate) fn known(&self) {
+        self.now.send_if_modified(|now| !std::mem::replace(&mut now.is_known, true));
     }
 
     /// The model has seen these hints.
@@ -155,19 +180,29 @@ impl Gauge {
         self.now.borrow().seen.clone()
     }
 
+    /// The summary, if the agent says what it does.
+    pub(crate) fn known(&self) -> Option<Activity> {
+        let is_known = self.now.borrow().is_known;
+        is_known.then(|| self.read())
+    }
+
     /// The summary, with ages as of this moment.
     pub(crate) fn read(&self) -> Activity {
         let now = self.now.borrow();
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let left = |deadline: Instant| millis(deadline.saturating_duration_since(Instant::now()));
+        let since = now.advanced.elapsed();
         Activity {
             state: now.state,
-            detail: now.detail.clone(),
-            tool: now.tool.clone(),
-            idle_ms: millis(now.advanced.elapsed()),
+            last_activity_desc: now.detail.clone(),
+            last_activity_at_ms: node::clock::wall_ms().saturating_sub(millis(since)),
+            since_activity_ms: millis(since),
+            current_tool: now.tool.clone(),
             deadline_ms: now.deadline.map(left),
-            iteration: now.iteration,
+            api_call_count: now.calls,
             max_iterations: self.max_iterations,
+            budget_used: now.budget_used,
+            budget_max: self.max_iterations,
         }
     }
 }
@@ -179,12 +214,16 @@ mod tests {
     #[test]
     fn a_tool_is_reported_with_what_is_left_of_its_time() {
         let (tracker, gauge) = Tracker::new(90, Arc::default());
-        tracker.iteration(2);
+        tracker.called(2, 5);
         tracker.tool("terminal", "make", Some(Duration::from_secs(600)));
         let seen = gauge.read();
-        assert_eq!((seen.state, seen.tool.as_deref()), (State::RunningTool, Some("terminal")));
+        assert_eq!(
+            (seen.state, seen.current_tool.as_deref()),
+            (State::RunningTool, Some("terminal"))
+        );
         assert!(seen.deadline_ms.is_some_and(|left| (590_000..=600_000).contains(&left)));
-        assert_eq!((seen.iteration, seen.max_iterations), (2, 90));
+        assert_eq!((seen.api_call_count, seen.max_iterations), (2, 90));
+        assert_eq!((seen.budget_used, seen.budget_max), (5, 90));
         tracker.enter(State::WaitingForModel, "");
         assert_eq!(gauge.read().deadline_ms, None);
     }
@@ -198,7 +237,7 @@ mod tests {
         grandchild.tool("terminal", "make", Some(Duration::from_secs(600)));
         let seen = gauge.read();
         assert_eq!(
-            (seen.state, seen.detail.as_str()),
+            (seen.state, seen.last_activity_desc.as_str()),
             (State::Delegating, "agent 1: agent 2: make")
         );
         assert!(seen.deadline_ms.is_some_and(|left| left > 590_000));
@@ -206,6 +245,29 @@ mod tests {
         assert_eq!(gauge.read().state, State::WaitingForHuman);
         grandchild.enter(State::WaitingForModel, "");
         assert_eq!(gauge.read().state, State::Delegating);
+    }
+
+    #[tokio::test]
+    async fn waiting_for_a_quota_and_asking_again_is_no_progress() {
+        let (tracker, gauge) = Tracker::new(90, Arc::default());
+        tracker.enter(State::WaitingForModel, "");
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        for _ in 0..3 {
+            tracker.enter(State::WaitingForQuota, "429");
+            tracker.enter(State::WaitingForModel, "");
+        }
+        assert!(gauge.read().since_activity_ms >= 30);
+        tracker.streaming();
+        assert!(gauge.read().since_activity_ms < 30);
+    }
+
+    #[test]
+    fn what_says_nothing_of_itself_has_no_summary() {
+        let (tracker, gauge) = Tracker::new(90, Arc::default());
+        tracker.unknown();
+        assert_eq!(gauge.known(), None);
+        tracker.known();
+        assert!(gauge.known().is_some());
     }
 
     #[tokio::test]

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use node::clock::Clock;
+use node::clock::SleepClock;
 use prometheus::IntCounter;
 use tokio_util::sync::CancellationToken;
+
+/// How often at least it is looked whether a right has lapsed.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The right is gone: do nothing more for this turn, and say nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +23,7 @@ pub(crate) struct Fence(Arc<Right>);
 
 #[derive(Debug)]
 struct Right {
-    clock: Clock,
+    clock: SleepClock,
     /// How long one renewal lasts, milliseconds.
     lasts_ms: u64,
     /// When it lapses, by `clock`. Only grows.
@@ -31,7 +34,12 @@ struct Right {
 
 impl Fence {
     /// A right that was asked for at `asked_ms` and lasts so long without renewal.
-    pub(crate) fn new(clock: Clock, lasts: Duration, asked_ms: u64, refusals: IntCounter) -> Self {
+    pub(crate) fn new(
+        clock: SleepClock,
+        lasts: Duration,
+        asked_ms: u64,
+        refusals: IntCounter,
+    ) -> Self {
         let lasts_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX / 2);
         let lapses_ms = AtomicU64::new(asked_ms.saturating_add(lasts_ms));
         Self(Arc::new(Right {
@@ -68,7 +76,8 @@ impl Fence {
         while let Some(left) = self.remaining() {
             tokio::select! {
                 () = self.0.lost.cancelled() => return,
-                () = tokio::time::sleep(left) => {}
+                // The timer stands still while the machine sleeps, and the right does not.
+                () = tokio::time::sleep(left.min(LOOK)) => {}
             }
         }
         self.0.lost.cancel();
@@ -88,13 +97,13 @@ pub(crate) mod tests {
     /// A right that lasts as long as any test.
     pub(crate) fn lasting() -> Fence {
         let refusals = IntCounter::new("refusals", "in a test").unwrap();
-        Fence::new(Clock::start(), Duration::from_secs(3600), 0, refusals)
+        Fence::new(SleepClock::start(), Duration::from_secs(3600), 0, refusals)
     }
 
     #[test]
     fn a_right_that_was_asked_for_too_long_ago_is_gone_and_stays_gone() {
         let refusals = IntCounter::new("refusals", "in a test").unwrap();
-        let fence = Fence::new(Clock::start(), Duration::ZERO, 0, refusals.clone());
+        let fence = Fence::new(SleepClock::start(), Duration::ZERO, 0, refusals.clone());
         assert_eq!(fence.check(), Err(Lost));
         fence.renew(60_000);
         assert_eq!(fence.check(), Err(Lost));
@@ -104,7 +113,7 @@ pub(crate) mod tests {
     #[test]
     fn a_renewal_counts_from_when_it_was_sent_and_never_shortens() {
         let refusals = IntCounter::new("refusals", "in a test").unwrap();
-        let fence = Fence::new(Clock::start(), Duration::from_secs(100), 50_000, refusals);
+        let fence = Fence::new(SleepClock::start(), Duration::from_secs(100), 50_000, refusals);
         fence.renew(0);
         assert!(fence.remaining().unwrap() > Duration::from_secs(149));
         assert_eq!(fence.check(), Ok(()));
@@ -115,7 +124,7 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn whoever_waits_is_told_when_the_right_lapses() {
         let refusals = IntCounter::new("refusals", "in a test").unwrap();
-        Fence::new(Clock::start(), Duration::from_millis(20), 0, refusals).lost().await;
+        Fence::new(SleepClock::start(), Duration::from_millis(20), 0, refusals).lost().await;
         let fence = lasting();
         tokio::join!(fence.lost(), async { fence.lose() });
     }

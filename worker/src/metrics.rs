@@ -5,6 +5,9 @@ use prometheus::{
     Registry, core::Collector, exponential_buckets,
 };
 
+use proto::activity::State;
+use proto::turn::BeatTurn;
+
 use crate::tools::sandbox::Held;
 
 /// How a turn ended here, as the label of [`Metrics::turns`].
@@ -68,6 +71,10 @@ pub(crate) struct Metrics {
     pub(crate) asks: IntCounter,
     /// How far commands are kept in: 1 for what holds.
     pub(crate) sandbox: IntGaugeVec,
+    /// What the turns that run are doing.
+    doing: IntGaugeVec,
+    /// The longest that one of them has made no progress, seconds.
+    idle: IntGaugeVec,
     /// Conversations found in memory or not.
     pub(crate) conversations: IntCounterVec,
 }
@@ -104,6 +111,11 @@ impl Metrics {
             tokens: vec("tokens_total", "Tokens used.", "direction", &["input", "output"])?,
             asks: counter("asks_total", "Approvals that people were asked for.")?,
             sandbox: sandbox()?,
+            doing: states("turns_by_state", "Turns that run now, by what they do.")?,
+            idle: states(
+                "turns_idle_seconds_max",
+                "The longest time without progress of a turn that runs now, by what it does.",
+            )?,
             conversations: vec(
                 "conversation_loads_total",
                 "Conversations opened, by whether they were in memory.",
@@ -126,6 +138,24 @@ impl Metrics {
         self.turns.with_label_values(&[how.label()]).inc();
     }
 
+    /// Shows what the turns that run are doing.
+    pub(crate) fn doing(&self, turns: impl Iterator<Item = BeatTurn>) {
+        let mut seen = STATES.map(|state| (state, 0, 0));
+        for activity in turns.filter_map(|turn| turn.activity) {
+            let idle = i64::try_from(activity.since_activity_ms / 1000).unwrap_or(i64::MAX);
+            for (state, count, longest) in &mut seen {
+                if *state == activity.state {
+                    *count += 1;
+                    *longest = idle.max(*longest);
+                }
+            }
+        }
+        for (state, count, longest) in seen {
+            self.doing.with_label_values(&[state.name()]).set(count);
+            self.idle.with_label_values(&[state.name()]).set(longest);
+        }
+    }
+
     fn collectors(&self) -> Vec<Box<dyn Collector>> {
         vec![
             Box::new(self.running.clone()),
@@ -142,6 +172,8 @@ impl Metrics {
             Box::new(self.tokens.clone()),
             Box::new(self.asks.clone()),
             Box::new(self.sandbox.clone()),
+            Box::new(self.doing.clone()),
+            Box::new(self.idle.clone()),
             Box::new(self.conversations.clone()),
         ]
     }
@@ -165,6 +197,15 @@ fn sandbox() -> prometheus::Result<IntGaugeVec> {
     let help = "How far terminal commands are kept in by Landlock: 1 for what holds.";
     let vec = IntGaugeVec::new(Opts::new(name("sandbox_info"), help), &["landlock"])?;
     Held::ALL.iter().for_each(|held| drop(vec.with_label_values(&[held.label()])));
+    Ok(vec)
+}
+
+/// What a turn can be doing.
+const STATES: [State; 8] = State::ALL;
+
+fn states(short: &str, help: &str) -> prometheus::Result<IntGaugeVec> {
+    let vec = IntGaugeVec::new(Opts::new(name(short), help), &["state"])?;
+    STATES.iter().for_each(|state| vec.with_label_values(&[state.name()]).set(0));
     Ok(vec)
 }
 

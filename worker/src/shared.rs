@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use moka::sync::Cache;
 use node::Node;
-use node::clock::Clock;
+use node::clock::SleepClock;
 
 use crate::mcp::{self, Servers};
 use crate::metrics::Metrics;
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     /// What is counted.
     pub(crate) metrics: Metrics,
     /// The clock of all rights.
-    pub(crate) clock: Clock,
+    pub(crate) clock: SleepClock,
 }
 
 impl Shared {
@@ -58,7 +58,7 @@ impl Shared {
         let metrics = Metrics::register(&node.metrics, &names)?;
         metrics.sandbox.with_label_values(&[tools.held().label()]).set(1);
         let attachments = Attachments::new(node.settings.worker.fetch_private)?;
-        let (shelf, clock) = (Shelf::new(), Clock::start());
+        let (shelf, clock) = (Shelf::new(), SleepClock::start());
         let named = Cache::new(64);
         Ok(Self {
             servers,

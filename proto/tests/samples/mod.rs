@@ -10,7 +10,7 @@ use proto::lease::{
 };
 use proto::member::{Member, Role};
 use proto::outbound::{Draft, Kind, Outbound};
-use proto::receipt::{Decided, End, Fact, Fate, QueueReason, Receipt, Refusal, StateName};
+use proto::receipt::{Decided, End, Fact, Fate, QueueReason, Receipt, Refusal, Stage, StateName};
 use proto::rollout::Rollout;
 use proto::session::{ChatKind, SessionKey, SessionParts};
 use proto::transcript::{Body, CallStatus, Entry, External, Profile, ToolCall};
@@ -129,6 +129,7 @@ fn turn() -> Turn {
         answers: vec![(ask(), Decision::Denied { reason: Some("no".into()) })],
         notices: 1,
         warned: true,
+        extended_ms: 60_000,
     }
 }
 
@@ -254,14 +255,18 @@ fn turns() {
 fn heartbeats() {
     let activity = Activity {
         state: State::RunningTool,
-        detail: "cargo test".into(),
-        tool: Some("terminal".into()),
-        idle_ms: 5,
+        last_activity_desc: "cargo test".into(),
+        last_activity_at_ms: 1_700_000_000_000,
+        current_tool: Some("terminal".into()),
+        since_activity_ms: 5,
         deadline_ms: Some(600_000),
-        iteration: 2,
+        api_call_count: 2,
         max_iterations: 90,
+        budget_used: 5,
+        budget_max: 90,
     };
     let (steers, seen) = (vec![Seq::new(5)], vec![Seq::new(4)]);
+    let activity = Some(activity);
     let turn = BeatTurn { of: of(), activity, steers, seen, answers: vec![ask()] };
     frozen("beat", &Beat { worker: WORKER, turns: vec![turn] });
     frozen(
@@ -361,6 +366,7 @@ fn receipts() {
     frozen("receipt-claimed", &receipt(Fact::Claimed { turn, attempt, worker: WORKER }));
     let end = End::Reported { outcome: Outcome::Interrupted };
     frozen("receipt-ended", &receipt(Fact::Ended { turn, attempt, end }));
+    frozen("receipt-slow", &receipt(Fact::Slow { turn, attempt, stage: Stage::Warned }));
     frozen("receipt-retried", &receipt(Fact::Retried { turn, attempt, handed_back: true }));
     let (message, fate) = ("m1".into(), Fate::Merged);
     frozen("receipt-settled", &receipt(Fact::Settled { message, fate, turn: Some(turn) }));

@@ -61,7 +61,7 @@ impl Step<'_> {
 
     /// `/agents`: this session, and what runs beside it.
     pub(crate) fn agents(&mut self, waiting: &Waiting, now_ms: u64) -> Decided {
-        let text = format!("This conversation: {}", self.session.status(now_ms));
+        let text = format!("This conversation: {}", self.session.status(self.now, now_ms, None));
         let id = OutboundId::of_input(waiting.seq, "ack");
         let outbound = self.outbound(id, Kind::Notice, &waiting.origin, text);
         let sessions = self.session.lease.background.clone();

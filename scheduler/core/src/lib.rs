@@ -33,7 +33,7 @@ mod turns;
 mod wording;
 
 pub use self::input::{Input, Signal};
-pub use self::policy::{Edits, Policy, Window};
+pub use self::policy::{Edits, Policy, TimeoutSetting, Window};
 pub use self::session::Session;
 pub use self::time::Time;
 pub use self::wording::{because, outcome};

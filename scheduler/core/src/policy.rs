@@ -23,6 +23,10 @@ pub struct Policy {
     pub ack_interval: u64,
     /// After how long without progress a turn is stopped.
     pub timeout: Option<u64>,
+    /// Which setting says so.
+    pub timeout_setting: TimeoutSetting,
+    /// After how long without progress a turn is stopped that is still being prepared.
+    pub setup: Option<u64>,
     /// After how long without progress the person is warned. Means nothing without `timeout`.
     pub warning: Option<u64>,
     /// How often the person is told that a long turn still works.
@@ -35,6 +39,18 @@ pub struct Policy {
     pub stop_suspends: bool,
     /// What the change of a message does whose turn runs.
     pub edits: Edits,
+}
+
+/// Which setting a timeout comes from, so that whoever was timed out can be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TimeoutSetting {
+    /// `agent.timeout`
+    #[default]
+    Agent,
+    /// `agent.platform.<name>.timeout`
+    Platform,
+    /// `agent.pool.<name>.timeout`
+    Pool,
 }
 
 /// How long more is waited for.
@@ -70,6 +86,8 @@ impl Default for Policy {
             attempts: 3,
             ack_interval: 30_000,
             timeout: Some(1_800_000),
+            timeout_setting: TimeoutSetting::Agent,
+            setup: Some(300_000),
             warning: Some(900_000),
             notify: Some(600_000),
             album: Window { quiet: 800, most: 5_000 },

@@ -1,14 +1,17 @@
 //! What `/status` says.
 
+use proto::activity::Activity;
 use proto::lease::Phase;
 
 use crate::session::Session;
+use crate::time::Time;
 use crate::wording;
 
 impl Session {
-    /// The session in a few lines. `now_ms` is the time of day of the question, to say how long ago things were.
+    /// The session in a few lines. `now_ms` is the time of day of the question, to say how long ago things were; `asked` is what
+    /// the turn does, as its worker says when it is asked, where this owner has not heard of it.
     #[must_use]
-    pub fn status(&self, now_ms: u64) -> String {
+    pub fn status(&self, now: Time, now_ms: u64, asked: Option<&Activity>) -> String {
         let lease = &self.lease;
         let (state, turn) = match &lease.phase {
             Phase::Idle => return wording::status_idle(lease.suspended),
@@ -25,8 +28,13 @@ impl Session {
             turn.id,
             turn.attempt.get(),
         )];
-        if let Some(activity) = self.live.activity() {
-            lines.push(wording::activity(activity));
+        if let Some(activity) = asked {
+            lines.push(wording::summary(activity, activity.since_activity_ms));
+        } else if let (Some(activity), Some(idle)) = (self.live.activity(), self.live.idle(now)) {
+            lines.push(wording::summary(activity, idle));
+        }
+        if turn.extended_ms > 0 {
+            lines.push(wording::is_extended(turn.extended_ms));
         }
         if !turn.asks.is_empty() {
             lines.push(wording::open_asks(&turn.asks));

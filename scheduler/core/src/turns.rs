@@ -38,6 +38,7 @@ impl Step<'_> {
             answers: Vec::new(),
             notices: 0,
             warned: false,
+            extended_ms: 0,
         });
     }
 

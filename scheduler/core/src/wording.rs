@@ -1,13 +1,15 @@
 //! Every sentence that the scheduler says to people, in one place; an acknowledgement is derived from the decision itself.
 
 use proto::activity::{Activity, State};
-use proto::command::Spec;
+use proto::command::{REGISTRY, Spec};
 use proto::event::{BusyMode, User};
 use proto::id::AskId;
 use proto::lease::{Ask, Last};
 use proto::receipt::{Decided, QueueReason, Refusal};
 use proto::session::SessionKey;
 use proto::turn::{AskKind, Decision};
+
+use crate::policy::TimeoutSetting;
 
 /// What became of a message; `place` is its place in the queue, from 1.
 pub(crate) fn decided(decision: Decided, place: usize) -> String {
@@ -306,31 +308,111 @@ pub(crate) fn status_collecting(parts: usize) -> String {
     format!("waiting for more; {parts} so far")
 }
 
-pub(crate) fn still_working(activity: &Activity, running_ms: u64) -> String {
-    format!("Still working, {} so far: {}.", duration(running_ms), self::activity(activity))
+pub(crate) fn still_working(activity: Option<&Activity>, running_ms: u64) -> String {
+    let doing = activity.map_or_else(String::new, |doing| format!(": {}", self::activity(doing)));
+    format!("Still working, {} so far{doing}.", duration(running_ms))
 }
 
-pub(crate) fn warning(activity: &Activity, idle_ms: u64, timeout_ms: u64) -> String {
+pub(crate) fn warning(activity: Option<&Activity>, idle_ms: u64, timeout_ms: u64) -> String {
+    let doing = activity.map_or_else(String::new, |doing| format!(" ({})", self::activity(doing)));
     format!(
-        "No progress for {} ({}). In {} it will be stopped. Wait, or /stop.",
+        "No progress for {}{doing}. In {} it will be stopped. Wait, /extend <minutes> to give it more time, or /stop.",
         duration(idle_ms),
-        self::activity(activity),
         duration(timeout_ms.saturating_sub(idle_ms)),
     )
 }
 
-pub(crate) fn timed_out(activity: &Activity, idle_ms: u64) -> String {
-    let stuck = match &activity.tool {
-        Some(tool) => format!("stuck in the tool {tool}"),
-        None => format!("last seen {}", self::activity(activity)),
+/// Where it was stuck, for how long, at which step, and what to do.
+pub(crate) fn timed_out(
+    activity: Option<&Activity>,
+    idle_ms: u64,
+    setting: TimeoutSetting,
+) -> String {
+    let idle = duration(idle_ms);
+    let Some(activity) = activity else {
+        return format!(
+            "Stopped after {idle}: its worker says nothing of its progress. {}",
+            what_next(setting)
+        );
+    };
+    let stuck = match activity.state {
+        State::Preparing => "It was stuck while it was being prepared".into(),
+        State::WaitingForModel | State::Streaming => {
+            "It was waiting for the model's provider, which did not answer".into()
+        }
+        State::WaitingForQuota => "It was waiting for the provider's quota".into(),
+        State::RunningTool => match &activity.current_tool {
+            Some(tool) => format!("It was stuck in the tool {tool}"),
+            None => "It was stuck in a tool".into(),
+        },
+        State::WaitingForHuman => "It was waiting for a decision".into(),
+        State::Compressing => "It was stuck while the conversation was compressed".into(),
+        State::Delegating => "Its sub-agents made no progress".into(),
+    };
+    let on = match activity.last_activity_desc.as_str() {
+        "" => String::new(),
+        words => format!(" ({words})"),
+    };
+    let Activity { api_call_count, max_iterations, .. } = activity;
+    let setting = match activity.state {
+        State::Preparing => {
+            "The limit is the setting agent.setup_timeout. /retry tries again, /new begins afresh."
+                .into()
+        }
+        _ => what_next(setting),
     };
     format!(
-        "Stopped: no progress for {}, {stuck}, at step {} of {}. Send the message again to retry, or /new to begin afresh. The \
-         limit is the setting agent.timeout (0 turns it off).",
-        duration(idle_ms),
-        activity.iteration,
-        activity.max_iterations,
+        "Stopped: no progress for {idle}. {stuck}{on}, at step {api_call_count} of {max_iterations}. {setting}"
     )
+}
+
+fn what_next(setting: TimeoutSetting) -> String {
+    let name = match setting {
+        TimeoutSetting::Agent => "agent.timeout",
+        TimeoutSetting::Platform => "agent.platform.<name>.timeout",
+        TimeoutSetting::Pool => "agent.pool.<name>.timeout",
+    };
+    format!(
+        "/retry tries again, /new begins afresh; /extend <minutes> gives a running turn more time. The limit is the setting \
+         {name} (0 turns it off)."
+    )
+}
+
+pub(crate) fn extended(minutes: u64, limit_ms: u64) -> String {
+    let limit = duration(limit_ms);
+    match minutes {
+        0 => format!("This turn is stopped after {limit} without progress, as usual."),
+        _ => format!(
+            "This turn is stopped only after {limit} without progress. /extend 0 takes that back."
+        ),
+    }
+}
+
+pub(crate) fn is_extended(by_ms: u64) -> String {
+    format!("may be without progress {} longer than usual", duration(by_ms))
+}
+
+pub(crate) fn no_timeout() -> String {
+    "There is no limit here: turns are never stopped for making no progress.".into()
+}
+
+/// The usage of a command by its word.
+pub(crate) fn usage_of(word: &str) -> String {
+    let spec = REGISTRY.iter().find(|spec| spec.words.contains(&word));
+    spec.map(usage).unwrap_or_default()
+}
+
+/// What a turn does and how it gets on, for `/status` and `/agents`.
+pub(crate) fn summary(activity: &Activity, idle_ms: u64) -> String {
+    let mut text = self::activity(activity);
+    let words = activity.last_activity_desc.as_str();
+    if !words.is_empty() && !text.contains(words) {
+        text += &format!(" ({words})");
+    }
+    if activity.budget_max > 0 {
+        text += &format!("; {} of {} model calls", activity.budget_used, activity.budget_max);
+    }
+    text + &format!("; last progress {} ago", duration(idle_ms))
 }
 
 pub(crate) fn activity(activity: &Activity) -> String {
@@ -338,7 +420,7 @@ pub(crate) fn activity(activity: &Activity) -> String {
         State::Preparing => "preparing".into(),
         State::WaitingForModel => "waiting for the model".into(),
         State::Streaming => "the model is answering".into(),
-        State::RunningTool => match &activity.tool {
+        State::RunningTool => match &activity.current_tool {
             Some(tool) => format!("running {tool}"),
             None => "running a tool".into(),
         },
@@ -350,7 +432,7 @@ pub(crate) fn activity(activity: &Activity) -> String {
     if activity.max_iterations == 0 {
         return doing;
     }
-    format!("step {} of {}, {doing}", activity.iteration, activity.max_iterations)
+    format!("step {} of {}, {doing}", activity.api_call_count, activity.max_iterations)
 }
 
 /// A duration for people: the two largest units at most.

@@ -1,12 +1,15 @@
 //! Effects as they go out: what a lease says must be sent, made into messages.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use node::bus::Stored;
 use node::trace;
+use proto::activity::Activity;
 use proto::codec;
 use proto::id::Seq;
 use proto::inbox::Inbox;
-use proto::lease::{Effect, Lease};
+use proto::lease::{Effect, Lease, Phase};
 use proto::outbound::Outbound;
 use proto::session::SessionKey;
 use proto::subject;
@@ -17,6 +20,9 @@ use tracing::Span;
 
 use super::round::Work;
 use super::{Owner, rollout, takeover};
+
+/// How long a worker may take to say what a turn does.
+const DOING: Duration = Duration::from_millis(300);
 
 /// An effect as it goes out. Orders have no id: a repeated one is denied at the claim, and must not be swallowed as a duplicate.
 pub(crate) struct Message {
@@ -175,10 +181,22 @@ async fn roster(
             .filter(Stored::is_value)
             .map(|stored| codec::decode::<Lease>(&stored.payload))
         {
-            Some(Ok(lease)) => Session::restore(lease, owner.now()).status(node::clock::wall_ms()),
+            Some(Ok(lease)) => {
+                let session = Session::restore(lease, owner.now());
+                let doing = doing(owner, &session).await;
+                session.status(owner.now(), node::clock::wall_ms(), doing.as_ref())
+            }
             Some(Err(_)) | None => "beginning".to_owned(),
         };
         outbound.text += &format!("\n{key}: {state}");
     }
     Ok(outbound)
+}
+
+/// What the turn of a session does, as its worker says: another scheduler hears its heartbeats.
+async fn doing(owner: &Owner, session: &Session) -> Option<Activity> {
+    let Phase::Running { worker, .. } = &session.lease.phase else { return None };
+    let sid = session.sid();
+    let asked = owner.bus.ask(subject::activity(*worker), &sid);
+    tokio::time::timeout(DOING, asked).await.ok()?.ok()?
 }

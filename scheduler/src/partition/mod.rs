@@ -21,13 +21,12 @@ use bytes::Bytes;
 use node::Node;
 use node::bus::{Bus, Write, WriteError};
 use node::clock::Clock;
-use node::members::Members;
 use proto::codec;
 use proto::id::{Epoch, Partition, ProcessId, Seq};
 use proto::lease::Checkpoint;
 use proto::subject;
 use proto::topology::LEASES;
-use scheduler_core::{Policy, Time};
+use scheduler_core::Time;
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +35,7 @@ use self::aside::Asides;
 use self::desk::Desk;
 use self::round::Round;
 use crate::metrics::Metrics;
+use crate::policy::Policies;
 
 /// How often a checkpoint is stored.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
@@ -52,14 +52,12 @@ pub(crate) struct Owner {
     /// Up to which revision all effects were out when this owner took over.
     pub(crate) settled: u64,
     pub(crate) bus: Bus,
-    pub(crate) policy: Policy,
+    pub(crate) policies: Policies,
     /// Whose workers run the turns.
     pub(crate) pool: String,
     /// How long the record of an idle session is kept: as long as the inputs that it has seen.
     pub(crate) idle_ttl: Duration,
     pub(crate) metrics: Arc<Metrics>,
-    /// Who is alive.
-    pub(crate) members: watch::Receiver<Members>,
     /// Whether its log can be read at the moment.
     pub(crate) reading: watch::Sender<bool>,
     clock: Clock,
@@ -76,7 +74,6 @@ pub(crate) async fn run(
     partition: Partition,
     node: Node,
     metrics: Arc<Metrics>,
-    members: watch::Receiver<Members>,
     gone: broadcast::Receiver<ProcessId>,
     reading: watch::Sender<bool>,
     stop: CancellationToken,
@@ -85,12 +82,11 @@ pub(crate) async fn run(
         partition,
         epoch: Epoch::default(),
         settled: 0,
-        policy: crate::policy::of(&node.settings),
+        policies: Policies::new(&node.settings),
         pool: node.settings.worker.pool.clone(),
         idle_ttl: node.settings.streams.inbox_retention.get(),
         bus: node.bus,
         metrics,
-        members,
         reading,
         clock: Clock::start(),
     };

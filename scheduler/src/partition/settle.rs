@@ -58,8 +58,9 @@ fn apply(owner: &Owner, session: &mut Session, work: &[Work]) -> (bool, Said) {
     // An answer to a claim names the epoch of whoever gives it.
     session.lease.epoch = owner.epoch;
     let mut signals = Vec::new();
+    let policy = *owner.policies.of(&session.lease.session);
     for (index, work) in work.iter().enumerate() {
-        changed |= session.step(&owner.policy, now, &work.input, &mut signals);
+        changed |= session.step(&policy, now, &work.input, &mut signals);
         said.extend(signals.drain(..).map(|signal| (index, signal)));
     }
     (changed, said)

@@ -51,7 +51,7 @@ impl Table {
     /// Puts a session back.
     pub(crate) fn put(&mut self, mut slot: Slot, owner: &Owner) {
         let sid = slot.session.sid();
-        slot.deadline = slot.session.deadline(&owner.policy);
+        slot.deadline = slot.session.deadline(owner.policies.of(&slot.session.lease.session));
         if let Some(at) = slot.deadline {
             self.deadlines.insert((at, sid));
         }

@@ -22,6 +22,7 @@ impl Runner {
     /// Sends what runs.
     pub(super) fn beat(&mut self) {
         let mut partitions: BTreeMap<Partition, Vec<BeatTurn>> = BTreeMap::new();
+        self.shared.metrics.doing(self.table.running());
         for turn in self.table.running() {
             let partition = self.shared.node.bus.partition_of(turn.of.sid);
             partitions.entry(partition).or_default().push(turn);

@@ -14,6 +14,7 @@ use anyhow::Context;
 use async_nats::Subscriber;
 use futures_util::{FutureExt, StreamExt};
 use proto::codec;
+use proto::id::Sid;
 use proto::subject;
 use proto::turn::{ClaimReply, Control, TurnRef};
 use tokio::sync::{Semaphore, mpsc};
@@ -65,6 +66,7 @@ impl Runner {
         let node = self.shared.node.clone();
         // Before the first order, so that no control is missed.
         let mut controls = self.listen().await?;
+        let mut questions = self.questions().await?;
         let (sender, mut orders) = mpsc::channel(1);
         let poison = self.shared.metrics.poison.clone();
         let pulling =
@@ -86,6 +88,10 @@ impl Runner {
                 control = controls.next() => match control {
                     Some(message) => self.control(&message.payload),
                     None => controls = self.listen().await?,
+                },
+                question = questions.next() => match question {
+                    Some(question) => self.say_what_is_done(&question).await,
+                    None => questions = self.questions().await?,
                 },
                 _ = beat.tick() => self.beat(),
                 () = bell.notified() => self.beat(),
@@ -140,6 +146,22 @@ impl Runner {
         let node = &self.shared.node;
         let subject = subject::control(node.id);
         node.bus.client().subscribe(subject).await.context("cannot listen for controls")
+    }
+
+    async fn questions(&self) -> anyhow::Result<Subscriber> {
+        let node = &self.shared.node;
+        let subject = subject::activity(node.id);
+        node.bus.client().subscribe(subject).await.context("cannot listen for questions")
+    }
+
+    /// Answers what the turn of a session does; nothing if it does not run here.
+    async fn say_what_is_done(&self, question: &async_nats::Message) {
+        let Some(reply_to) = question.reply.clone() else { return };
+        let doing =
+            codec::decode::<Sid>(&question.payload).ok().and_then(|sid| self.table.doing(sid));
+        let answer = codec::encode(&doing).into();
+        // Whoever asked has no more of it than a missing line.
+        let _ = self.shared.node.bus.client().publish(reply_to, answer).await;
     }
 
     fn pulse(&self) {

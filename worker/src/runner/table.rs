@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use proto::id::{Epoch, Partition};
+use proto::activity::Activity;
+use proto::id::{Epoch, Partition, Sid};
 use proto::turn::{BeatTurn, Control, TurnRef};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -102,12 +103,18 @@ impl Table {
             let wishes = row.wishes.borrow();
             BeatTurn {
                 of: *of,
-                activity: row.gauge.read(),
+                activity: row.gauge.known(),
                 steers: wishes.steers().to_vec(),
                 seen: row.gauge.seen(),
                 answers: wishes.answered(),
             }
         })
+    }
+
+    /// What the turn of a session does, if it runs here.
+    pub(super) fn doing(&self, sid: Sid) -> Option<Activity> {
+        let (_, row) = self.rows.iter().find(|(of, row)| of.sid == sid && row.fence.is_some())?;
+        row.gauge.known()
     }
 
     /// The right to a turn was confirmed.

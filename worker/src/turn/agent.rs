@@ -104,7 +104,7 @@ impl Agent<'_> {
     fn next_calls(&mut self) -> Calls {
         let is_free = self.iteration < self.limit && self.turn.budget.take();
         self.iteration += 1;
-        self.tracker.iteration(self.turn.budget.used());
+        self.tracker.called(self.iteration, self.turn.budget.used());
         if is_free { Calls::Allowed } else { Calls::Forbidden }
     }
 

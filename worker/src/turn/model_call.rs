@@ -71,6 +71,8 @@ impl Agent<'_> {
     async fn call_patiently(&mut self, calls: Calls) -> Result<Called, Halt> {
         let patience =
             if self.model.fallback().is_some() { PAUSE_BEFORE_FALLBACK } else { PAUSE_MAX };
+        let quota = self.turn.shared.node.settings.agent.quota_timeout.limit();
+        let mut waited = Duration::ZERO;
         for tries in 0.. {
             self.spoken.begin();
             let error = match self.try_call(calls, tries).await? {
@@ -80,10 +82,12 @@ impl Agent<'_> {
             };
             self.turn.shared.metrics.model_errors.with_label_values(&[error.label()]).inc();
             tracing::warn!(%error, tries, "a model call failed");
-            let pause = error.pause(tries).filter(|pause| *pause <= patience);
+            let within = |pause: &Duration| quota.is_none_or(|limit| waited + *pause <= limit);
+            let pause = error.pause(tries).filter(|pause| *pause <= patience).filter(within);
             let Some(pause) = pause.filter(|_| tries + 1 < TRIES_MAX) else {
                 return Ok(Called::Failed(error));
             };
+            waited += pause;
             self.spoken.take_back();
             self.tracker.enter(State::WaitingForQuota, &error.to_string());
             tokio::select! {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 use proto::id::TurnId;
-use proto::receipt::{Decided, End, Fact, Fate, StateName};
+use proto::receipt::{Decided, End, Fact, Fate, Stage, StateName};
 use proto::session::SessionKey;
 use proto::turn::{Outcome, StopReason};
 use serde::Serialize;
@@ -38,9 +38,11 @@ pub struct Step {
 pub(super) fn names(fact: &Fact, id: &str) -> bool {
     match fact {
         Fact::Decided { message, .. } | Fact::Settled { message, .. } => message == id,
-        Fact::State { .. } | Fact::Claimed { .. } | Fact::Ended { .. } | Fact::Retried { .. } => {
-            false
-        }
+        Fact::State { .. }
+        | Fact::Claimed { .. }
+        | Fact::Slow { .. }
+        | Fact::Ended { .. }
+        | Fact::Retried { .. } => false,
     }
 }
 
@@ -104,6 +106,7 @@ fn led(fact: &Fact) -> Option<TurnId> {
         Fact::Decided { .. }
         | Fact::State { .. }
         | Fact::Claimed { .. }
+        | Fact::Slow { .. }
         | Fact::Ended { .. }
         | Fact::Retried { .. } => None,
     }
@@ -111,9 +114,10 @@ fn led(fact: &Fact) -> Option<TurnId> {
 
 const fn of_turn(fact: &Fact) -> Option<TurnId> {
     match fact {
-        Fact::Claimed { turn, .. } | Fact::Ended { turn, .. } | Fact::Retried { turn, .. } => {
-            Some(*turn)
-        }
+        Fact::Claimed { turn, .. }
+        | Fact::Slow { turn, .. }
+        | Fact::Ended { turn, .. }
+        | Fact::Retried { turn, .. } => Some(*turn),
         Fact::State { state: StateName::Starting | StateName::Stopping, turn, .. } => *turn,
         Fact::State { .. } | Fact::Decided { .. } | Fact::Settled { .. } => None,
     }
@@ -141,6 +145,14 @@ fn words(fact: &Fact) -> String {
         Fact::State { turn, .. } => format!("turn {}: ordered", number(*turn)),
         Fact::Claimed { turn, attempt, worker } => {
             format!("turn {}, attempt {}: run by worker {worker}", turn.get(), attempt.get())
+        }
+        Fact::Slow { turn, attempt, stage } => {
+            let what = match stage {
+                Stage::StillWorking => "its person was told that it still works",
+                Stage::Warned => "no progress for a while, and its person was warned",
+                Stage::TimedOut => "no progress for too long",
+            };
+            format!("turn {}, attempt {}: {what}", turn.get(), attempt.get())
         }
         Fact::Retried { turn, attempt, handed_back: true } => {
             format!("turn {}: handed back; attempt {} follows", turn.get(), attempt.get())

@@ -144,7 +144,10 @@ impl Room {
                 self.decided(message, TurnId::from(*seq), *decision);
             }
             Fact::Settled { message, fate, .. } => self.settled(message, *fate),
-            Fact::Claimed { .. } | Fact::Ended { .. } | Fact::Retried { .. } => {}
+            Fact::Claimed { .. }
+            | Fact::Slow { .. }
+            | Fact::Ended { .. }
+            | Fact::Retried { .. } => {}
         }
     }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use config::{ConfigError, Environment, File, FileFormat, Map, Source, Value, ValueKind};
 
 pub use self::sections::{
-    Access, Acp, Agent, Bots, ChannelAccess, Edits, Hook, Ingress, LogFormat, Mcp, Model, Nats,
+    Access, Acp, Agent, Bots, ChannelAccess, Edits, Hook, Ingress, Limits, LogFormat, Mcp, Model, Nats,
     OnError, PlatformAccess, SandboxMode, Scheduler, SearchKind, Settings, Speech, Streams,
     Telemetry, UnauthorizedDm, WebSearch, Webhook, Worker,
 };

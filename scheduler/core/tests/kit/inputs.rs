@@ -67,7 +67,7 @@ impl Story {
     ) -> &mut Self {
         let beat = BeatTurn {
             of: self.of(turn, attempt),
-            activity: Activity { state, ..Activity::default() },
+            activity: Some(Activity { state, ..Activity::default() }),
             steers: seen.iter().copied().map(Seq::new).collect(),
             seen: seen.iter().copied().map(Seq::new).collect(),
             answers: Vec::new(),

@@ -155,8 +155,13 @@ impl Story {
         activity: Activity,
     ) -> &mut Self {
         let of = self.of(turn, attempt);
-        let turn =
-            BeatTurn { of, activity, steers: Vec::new(), seen: Vec::new(), answers: Vec::new() };
+        let turn = BeatTurn {
+            of,
+            activity: Some(activity),
+            steers: Vec::new(),
+            seen: Vec::new(),
+            answers: Vec::new(),
+        };
         self.input(&Input::Beat { worker, turn })
     }
 

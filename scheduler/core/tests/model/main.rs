@@ -25,7 +25,13 @@ fn system(messages: &'static [&'static str]) -> System {
         scheduler_crashes: 1,
         worker_deaths: 1,
         losses: 1,
-        policy: Policy { notify: None, timeout: None, ack_interval: u64::MAX, ..Policy::default() },
+        policy: Policy {
+            notify: None,
+            timeout: None,
+            setup: None,
+            ack_interval: u64::MAX,
+            ..Policy::default()
+        },
         bug: None,
     }
 }
@@ -91,8 +97,13 @@ fn a_fresh_conversation_survives_too() {
 }
 
 fn handover(messages: &'static [&'static str]) -> Handover {
-    let policy =
-        Policy { notify: None, timeout: None, ack_interval: u64::MAX, ..Policy::default() };
+    let policy = Policy {
+        notify: None,
+        timeout: None,
+        setup: None,
+        ack_interval: u64::MAX,
+        ..Policy::default()
+    };
     Handover { messages, takeovers: 1, worker_deaths: 0, workers: 2, policy, bug: None }
 }
 

@@ -269,7 +269,7 @@ impl State {
         let Some(job) = self.workers[w].running else { return };
         let turn = BeatTurn {
             of: self.of(job),
-            activity: Activity::default(),
+            activity: Some(Activity::default()),
             steers: Vec::new(),
             seen: Vec::new(),
             answers: Vec::new(),

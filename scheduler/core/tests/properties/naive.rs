@@ -163,7 +163,7 @@ fn perform(story: &mut Story, op: &Op) {
 }
 
 fn policy() -> Policy {
-    Policy { queue_limit: LIMIT, notify: None, timeout: None, ..Policy::default() }
+    Policy { queue_limit: LIMIT, notify: None, timeout: None, setup: None, ..Policy::default() }
 }
 
 proptest! {

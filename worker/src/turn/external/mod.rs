@@ -62,6 +62,8 @@ impl Agent<'_> {
         self.iteration = 1;
         self.spoken.begin();
         self.tracker.enter(State::WaitingForModel, &settings.command);
+        // Until it says something, nothing is known of its progress.
+        self.tracker.unknown();
         let (sender, mut heard) = mpsc::unbounded_channel();
         let talk = connection::prompt(&mut program, self.told(settings), self.cut.clone(), sender);
         let mut talk = Box::pin(talk);
@@ -167,6 +169,7 @@ impl Agent<'_> {
     }
 
     async fn heard(&mut self, settings: &Acp, heard: Heard) -> Result<(), Halt> {
+        self.tracker.known();
         match heard {
             Heard::Words(words) => {
                 self.tracker.streaming();

@@ -75,7 +75,7 @@ fn two_children_work_at_once_and_their_words_reach_the_parent() {
         let News::Finished { reply, usage, .. } = asked.news().await else { panic!("finished") };
         assert_eq!(reply, "Both are done.");
         assert_eq!(usage.output, 6 * 5, "the calls of all three count");
-        assert_eq!(hands.gauge.read().iteration, 6);
+        assert_eq!(hands.gauge.read().budget_used, 6);
         assert_eq!(provider.refusals(), Vec::<String>::new());
         Ok(())
     })
@@ -140,7 +140,7 @@ fn the_budget_is_shared_and_the_depth_is_limited() {
         let asked = rig.say("c", "begin").await;
         let (turn, hands) = asked.turn(1);
         assert_eq!(turn.run().await, Ended::Completed);
-        assert_eq!(hands.gauge.read().iteration, 12, "not one more than the budget");
+        assert_eq!(hands.gauge.read().budget_used, 12, "not one more than the budget");
         let sum_ups =
             provider.requests().iter().filter(|request| request["tool_choice"] == "none").count();
         assert!(sum_ups >= 4, "each agent sums up once: {sum_ups}");

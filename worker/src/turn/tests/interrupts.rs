@@ -214,7 +214,7 @@ fn a_hint_is_seen_after_the_tool_that_runs_and_the_next_is_not_started() {
         assert_eq!(steered, [hint]);
         assert!(provider.refusals().is_empty(), "{:?}", provider.refusals());
         assert_eq!(provider.requests().len(), 2, "a request for each step");
-        assert_eq!(hands.gauge.read().iteration, 2);
+        assert_eq!(hands.gauge.read().api_call_count, 2);
         Ok(())
     })
     .unwrap();

@@ -23,6 +23,14 @@ pub struct Agent {
     pub timeout_warning: Span,
     /// How often the person is told that a long turn still works; 0 means never.
     pub notify_interval: Span,
+    /// After how long without progress a turn is stopped that is still being prepared; 0 means never.
+    pub setup_timeout: Span,
+    /// How long a turn waits for a provider's quota in all before its person is told; 0 means without end.
+    pub quota_timeout: Span,
+    /// Other limits for single platforms, by name (`telegram`, or `webhook/<name>` for one of several).
+    pub platform: BTreeMap<String, Limits>,
+    /// Other limits for single pools of workers, by name; those of a platform go before them.
+    pub pool: BTreeMap<String, Limits>,
     /// How many model calls a turn may make.
     pub max_iterations: u32,
     /// How full the model's context may become during a turn before the conversation is compressed, percent.
@@ -52,6 +60,10 @@ impl Default for Agent {
             timeout: Span::seconds(1800),
             timeout_warning: Span::seconds(900),
             notify_interval: Span::seconds(600),
+            setup_timeout: Span::seconds(300),
+            quota_timeout: Span::seconds(600),
+            platform: BTreeMap::new(),
+            pool: BTreeMap::new(),
             max_iterations: 90,
             compress_percent: 50,
             compress_before_percent: 85,
@@ -65,6 +77,18 @@ impl Default for Agent {
                 .into(),
         }
     }
+}
+
+/// `[agent.platform.<name>]` and `[agent.pool.<name>]`: what is not said here is as in `[agent]`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// After how long without progress a turn is stopped; 0 means never.
+    pub timeout: Option<Span>,
+    /// After how long without progress the person is warned; 0 means never.
+    pub timeout_warning: Option<Span>,
+    /// How often the person is told that a long turn still works; 0 means never.
+    pub notify_interval: Option<Span>,
 }
 
 /// What the change of a message does to the turn that it leads.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, Bots, ChannelAccess, PlatformAccess, UnauthorizedDm};
-pub use self::agent::{Acp, Agent, Edits};
+pub use self::agent::{Acp, Agent, Edits, Limits};
 pub use self::hooks::{Hook, OnError};
 pub use self::ingress::{Ingress, Webhook};
 pub use self::model::Model;
