@@ -12,6 +12,7 @@ pub mod model;
 pub mod nats;
 pub mod process;
 pub mod python;
+pub mod secured;
 pub mod service;
 pub mod wait;
 pub mod webhook;
