@@ -36,6 +36,7 @@ pub mod inbox;
 pub mod lease;
 pub mod member;
 pub mod outbound;
+pub mod permission;
 pub mod poison;
 pub mod receipt;
 pub mod rollout;

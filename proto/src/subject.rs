@@ -25,6 +25,12 @@ pub fn inbox_of(partition: Partition) -> String {
     format!("inbox.{partition}.>")
 }
 
+/// What readers of any partition's inputs ask for.
+#[must_use]
+pub const fn inboxes() -> &'static str {
+    "inbox.*.>"
+}
+
 /// The session that an input is for.
 ///
 /// # Errors
@@ -109,6 +115,30 @@ pub const fn events() -> &'static str {
 #[must_use]
 pub fn claim(partition: Partition) -> String {
     format!("scheduler.{partition}.claim")
+}
+
+/// Where claims of all partitions are asked.
+#[must_use]
+pub const fn claims() -> &'static str {
+    "scheduler.*.claim"
+}
+
+/// Where heartbeats of all partitions are sent.
+#[must_use]
+pub const fn beats() -> &'static str {
+    "scheduler.*.beat"
+}
+
+/// Where all workers listen.
+#[must_use]
+pub const fn controls() -> &'static str {
+    "worker.*.control"
+}
+
+/// Where the drafts for all accounts go.
+#[must_use]
+pub const fn drafts() -> &'static str {
+    "draft.*.*"
 }
 
 /// Where heartbeats of a partition are sent.
@@ -215,6 +245,12 @@ pub fn rules_key(platform: &str, account: &str) -> String {
     format!("rules.{}.{}", token(platform), token(account))
 }
 
+/// The keys of the rules of all accounts.
+#[must_use]
+pub const fn all_rules() -> &'static str {
+    "rules.*.*"
+}
+
 /// The key of a chat or thread in the `channels` bucket.
 #[must_use]
 pub fn channel_key(address: &Address) -> String {
@@ -272,6 +308,24 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// The keys of all processes of a role in the `members` bucket.
+#[must_use]
+pub fn members_of(role: Role) -> String {
+    format!("{role}.*")
+}
+
+/// The stream in which a bucket is stored.
+#[must_use]
+pub fn bucket_stream(bucket: &str) -> String {
+    format!("KV_{bucket}")
+}
+
+/// What the answers to a service's requests begin with: each has its own, so that none can listen to another's.
+#[must_use]
+pub fn reply_prefix(service: &str) -> String {
+    format!("_INBOX_{}", token(service))
 }
 
 /// The subject under which a bucket stores a key.

@@ -1,4 +1,4 @@
-//! The streams and buckets as data: their names, subjects and limits. Whoever starts first creates them.
+//! The streams and buckets as data: their names, subjects and limits. Whoever starts first creates them, or `talaria init`.
 
 use std::time::Duration;
 

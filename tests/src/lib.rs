@@ -14,6 +14,7 @@ pub mod npm;
 pub mod process;
 pub mod proxy;
 pub mod python;
+pub mod secured;
 pub mod service;
 pub mod wait;
 pub mod webhook;

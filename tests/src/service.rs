@@ -32,7 +32,7 @@ impl Service {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
         let stop = CancellationToken::new();
-        let node = Node::connect(settings, &format!("test-{role}"), stop.clone())
+        let node = Node::connect(settings, &format!("talaria-{role}"), stop.clone())
             .await
             .unwrap_or_else(|error| panic!("the {role} does not start: {error:#}"));
         let health = node.health.clone();

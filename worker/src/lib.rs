@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use node::Node;
+use node::bus::Bus;
 use proto::member::{Member, Role};
 use tokio_util::sync::CancellationToken;
 
@@ -61,4 +62,13 @@ pub async fn run_with(node: Node, model: Arc<dyn Model>) -> anyhow::Result<()> {
     announcing.await?;
     hooks.flush(HOOKS).await;
     outcome
+}
+
+/// Makes the reader of a pool's orders, for workers whose user may not.
+///
+/// # Errors
+/// When the broker refuses or does not answer.
+pub async fn create_pool(bus: Bus, pool: &str) -> anyhow::Result<()> {
+    let made = runner::create_pool(bus, pool.to_owned()).await;
+    made.map_err(|error| anyhow::anyhow!(error).context(format!("cannot make the pool {pool:?}")))
 }

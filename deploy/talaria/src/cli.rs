@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use node::exit::Exit;
 use node::process;
 
-use crate::{bench, config, console, data, explain, nats_server, up};
+use crate::{bench, config, console, data, explain, init, nats_server, permissions, up};
 
 const AFTER_HELP: &str = "\
 Begin with `talaria up` (or `cargo up` in the source folder): it runs everything and prints the address of a chat page.
@@ -35,6 +35,10 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Say what became of a message, and why
     Explain(explain::ExplainArgs),
+    /// Create the streams, buckets and pools that are missing on the broker
+    Init(init::InitArgs),
+    /// Print what each service may do on the broker, as configuration of nats-server
+    Permissions,
     /// Obtain nats-server and print where it is
     Nats(NatsArgs),
 }
@@ -62,6 +66,8 @@ pub fn main() -> ExitCode {
             Command::Config(args) => config::run(&args),
             Command::Bench(args) => bench::run(&args).await,
             Command::Explain(args) => explain::run(&args).await,
+            Command::Init(args) => init::run(&args).await,
+            Command::Permissions => Ok(console::say(&permissions::text())?),
             Command::Nats(args) => nats(args).await,
         }
     }))

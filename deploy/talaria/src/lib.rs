@@ -9,6 +9,8 @@ pub mod config;
 pub mod console;
 pub mod data;
 pub mod explain;
+pub mod init;
 pub mod nats_server;
+pub mod permissions;
 pub mod services;
 pub mod up;

@@ -7,14 +7,17 @@ use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{DirectGetErrorKind, RawMessageErrorKind};
 use async_nats::jetstream::{self, context::PublishAckFuture};
-use async_nats::{Client, ConnectOptions, Event, HeaderMap};
+use async_nats::{Client, Event, HeaderMap};
 use bytes::Bytes;
 use proto::codec;
 use proto::id::Partition;
+use proto::subject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
+use crate::connect;
+pub use crate::connect::ConnectError;
 use crate::settings;
 use crate::trace;
 
@@ -26,31 +29,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const TTL_HEADER: &str = "Nats-TTL";
 /// The header by which the broker says why it put an empty marker in place of an expired value.
 const MARKER_HEADER: &str = "Nats-Marker-Reason";
-
-/// The broker cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// It does not answer.
-    #[error("no NATS server answers at {url}; start one, or set --nats or TALARIA__NATS__URL")]
-    Unreachable {
-        /// Where it was looked for.
-        url: String,
-        /// What went wrong.
-        #[source]
-        source: async_nats::ConnectError,
-    },
-    /// The credentials file cannot be read.
-    #[error("unreadable credentials file (nats.credentials)")]
-    Credentials(#[source] std::io::Error),
-    /// It is too old: it would silently ignore settings that we depend on.
-    #[error("the NATS server at {url} has version {found}; 2.11 or newer is needed")]
-    TooOld {
-        /// Where it is.
-        url: String,
-        /// Its version.
-        found: String,
-    },
-}
 
 /// A durable write that did not happen, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -154,14 +132,29 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// Connects and checks the server's version. `name` is how the server's tools show this process.
+    /// Connects and checks the server's version. `name` is how the server's tools show this process, and what the answers to
+    /// its requests begin with.
     ///
     /// # Errors
-    /// When the broker does not answer, refuses the credentials, or is too old.
+    /// When the broker does not answer, refuses the user, or is too old.
     pub async fn connect(settings: &settings::Nats, name: &str) -> Result<Self, ConnectError> {
+        Self::connect_as(settings, name, name).await
+    }
+
+    /// The same for one of several processes of a service, which the server's tools show as `shown`.
+    ///
+    /// # Errors
+    /// When the broker does not answer, refuses the user, or is too old.
+    pub async fn connect_as(
+        settings: &settings::Nats,
+        service: &str,
+        shown: &str,
+    ) -> Result<Self, ConnectError> {
         let (sender, connects) = watch::channel(0_u64);
-        let mut options = ConnectOptions::new()
-            .name(name)
+        let options = connect::options(settings)
+            .await?
+            .name(shown)
+            .custom_inbox_prefix(subject::reply_prefix(service))
             .request_timeout(Some(TRY))
             .connection_timeout(TRY)
             .max_reconnects(None)
@@ -173,25 +166,7 @@ impl Bus {
                 observe(&event, &sender);
                 std::future::ready(())
             });
-        if !settings.user.is_empty() {
-            options = options
-                .user_and_password(settings.user.clone(), settings.password.expose().to_owned());
-        }
-        if let Some(file) = &settings.ca_file {
-            options = options.add_root_certificates(file.clone());
-        }
-        if let Some(file) = &settings.credentials {
-            options = options.credentials_file(file).await.map_err(ConnectError::Credentials)?;
-        }
-        let url = settings.url.clone();
-        let servers: Vec<&str> = url.split(',').map(str::trim).collect();
-        let client = options
-            .connect(servers)
-            .await
-            .map_err(|source| ConnectError::Unreachable { url: url.clone(), source })?;
-        if !client.is_server_compatible(2, 11, 0) {
-            return Err(ConnectError::TooOld { url, found: client.server_info().version });
-        }
+        let client = connect::connect(options, &settings.url).await?;
         let stream = jetstream::ContextBuilder::new()
             .timeout(TRY)
             .max_ack_inflight(8192)

@@ -10,14 +10,17 @@ use anyhow::Context;
 use clap::{Args, Parser};
 use prometheus::Registry;
 use proto::id::ProcessId;
+use proto::member::Role;
+use proto::permission;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::bus::Bus;
 use crate::exit::Exit;
 use crate::hooks::Hooks;
+use crate::rollout::{self, Voice};
 use crate::settings::{self, Flags, Loaded, Settings};
-use crate::{health, rollout, telemetry, topology};
+use crate::{health, telemetry, topology};
 
 /// The flags that every process has.
 #[derive(Args, Clone, Debug, Default)]
@@ -71,13 +74,14 @@ impl Node {
         shutdown: CancellationToken,
     ) -> anyhow::Result<Self> {
         let id = ProcessId::new(u64::from_be_bytes(random()));
-        let bus = Bus::connect(&settings.nats, &format!("{name}-{id}"))
+        let bus = Bus::connect_as(&settings.nats, name, &format!("{name}-{id}"))
             .await
             .context(Exit::Unavailable)?;
         let bus = topology::ensure(bus, &settings.streams).await.map_err(|error| {
             let exit = match &error {
                 topology::TopologyError::Mismatch { .. } => Exit::Configuration,
-                topology::TopologyError::Unusable { .. } => Exit::Unavailable,
+                topology::TopologyError::Unusable { .. }
+                | topology::TopologyError::Missing { .. } => Exit::Unavailable,
             };
             anyhow::Error::new(error).context(exit)
         })?;
@@ -148,7 +152,9 @@ where
         let node = Node::connect(loaded.settings, name, shutdown_on_signal()?).await?;
         let (watched, stop) = (node.clone(), node.shutdown.clone());
         let restart = tokio::spawn(async move {
-            rollout::wanted(watched.bus, vec![watched.id]).await;
+            let speaks = name == permission::service_name(Role::Scheduler);
+            let voice = if speaks { Voice::Speaks } else { Voice::Silent };
+            rollout::wanted(watched.bus, vec![watched.id], voice).await;
             stop.cancel();
         });
         let mut outcome = run(node, args.listen).await;

@@ -1,8 +1,10 @@
-//! Taking part in a rolling restart: each process looks whether there is a plan and whose turn it is, says how far it is, and
-//! ends itself when its turn has come. Whoever starts it again is a supervisor, which sees the exit code 75.
+//! Taking part in a rolling restart: each process looks whether there is a plan and whose turn it is, and ends itself when its
+//! turn has come. Whoever starts it again is a supervisor, which sees the exit code 75. Schedulers say how far it is: the others
+//! may not write to people.
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use proto::codec;
 use proto::id::ProcessId;
 use proto::member::Role;
@@ -13,7 +15,7 @@ use proto::topology::FLEET;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::bus::{Bus, Stored};
+use crate::bus::{Bus, Stored, Write};
 use crate::members::{self, Members};
 
 /// How often it is looked whether there is a plan.
@@ -23,9 +25,18 @@ const REPLACED_WITHIN: Duration = Duration::from_secs(60);
 /// How long progress is tried to be said.
 const SAY: Duration = Duration::from_secs(2);
 
+/// Whether a process says how far a restart is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// It does: it is a scheduler.
+    Speaks,
+    /// It only takes part.
+    Silent,
+}
+
 /// Returns when a plan says that it is the turn of one of `ours`.
-pub async fn wanted(bus: Bus, ours: Vec<ProcessId>) {
-    let mut follower = Follower { bus, ours, following: None };
+pub async fn wanted(bus: Bus, ours: Vec<ProcessId>, voice: Voice) {
+    let mut follower = Follower { bus, ours, voice, following: None };
     let mut tick = tokio::time::interval(LOOK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -43,11 +54,14 @@ struct Following {
     living: watch::Receiver<Members>,
     stand: Option<Stand>,
     since: Instant,
+    /// Up to which place it was said whose turn it is.
+    told: usize,
 }
 
 struct Follower {
     bus: Bus,
     ours: Vec<ProcessId>,
+    voice: Voice,
     following: Option<Following>,
 }
 
@@ -55,7 +69,7 @@ impl Follower {
     /// Looks once; true if it is our turn.
     async fn look(&mut self) -> bool {
         let key = subject::bucket_subject(FLEET, subject::rollout_key());
-        let Ok(stored) = self.bus.last_nearby(&format!("KV_{FLEET}"), &key).await else {
+        let Ok(stored) = self.bus.last_nearby(&subject::bucket_stream(FLEET), &key).await else {
             return false;
         };
         let stored = stored.filter(Stored::is_value);
@@ -67,7 +81,8 @@ impl Follower {
         if self.following.as_ref().is_none_or(|old| old.revision != stored.sequence) {
             let living = members::follow(self.bus.clone(), CancellationToken::new());
             let (revision, since) = (stored.sequence, Instant::now());
-            self.following = Some(Following { rollout, revision, living, stand: None, since });
+            let (stand, told) = (None, 0);
+            self.following = Some(Following { rollout, revision, living, stand, since, told });
         }
         let Some(following) = &mut self.following else { return false };
         let stand = following.rollout.stand(&following.living.borrow());
@@ -75,30 +90,40 @@ impl Follower {
             following.stand = Some(stand);
             following.since = Instant::now();
         }
-        let waited = following.since.elapsed();
+        if self.voice == Voice::Speaks {
+            self.tell(stand).await;
+        }
+        matches!(stand, Stand::Turn { id, .. } if self.ours.contains(&id))
+    }
+
+    /// Says whose turn it is, for all whose turn has come, and how it ended. Those who say the same say it under the same id.
+    async fn tell(&mut self, stand: Stand) {
+        let Some(following) = &mut self.following else { return };
         let plan = &following.rollout.plan;
-        match stand {
-            Stand::Turn { id, place } if self.ours.contains(&id) => {
-                let member = following.living.borrow().get(&id).cloned();
-                let (role, turns) = member.map_or((Role::Worker, 0), |m| (m.role, m.turns));
-                let text = progress(place, plan.len(), role, id, turns);
-                tracing::info!(place, of = plan.len(), "our turn in the rolling restart");
-                let said = following.rollout.says(&format!("{place}"), text);
-                say(&self.bus, said).await;
-                return true;
+        let (come, ended) = match stand {
+            Stand::Turn { place, .. } => (place, None),
+            Stand::Awaiting { role, gone } if following.since.elapsed() > REPLACED_WITHIN => {
+                (gone, Some(("stopped", stopped(gone, plan.len(), role))))
             }
-            Stand::Turn { .. } => {}
-            Stand::Awaiting { role, gone } if waited > REPLACED_WITHIN => {
-                let text = stopped(gone, plan.len(), role);
-                self.end("stopped", text).await;
-            }
-            Stand::Awaiting { .. } => {}
+            Stand::Awaiting { gone, .. } => (gone, None),
             Stand::Done => {
                 let text = format!("Restarted: all {} processes have started again.", plan.len());
-                self.end("done", text).await;
+                (plan.len(), Some(("done", text)))
             }
+        };
+        let planned = plan.iter().enumerate().map(|(at, member)| (at + 1, member));
+        for (place, planned) in planned.take(come).skip(following.told) {
+            let member = following.living.borrow().get(&planned.id).cloned();
+            let member = member.unwrap_or_else(|| planned.clone());
+            let text = progress(place, plan.len(), member.role, member.id, member.turns);
+            if !say(&self.bus, following.rollout.says(&format!("{place}"), text)).await {
+                return;
+            }
+            following.told = place;
         }
-        false
+        if let Some((what, text)) = ended {
+            self.end(what, text).await;
+        }
     }
 
     /// Says how it ended, under an id that all processes share, and takes the plan away.
@@ -107,10 +132,10 @@ impl Follower {
         if !say(&self.bus, rollout.says(what, text)).await {
             return;
         }
-        if let Ok(store) = self.bus.stream().get_key_value(FLEET).await {
-            // Refused: another process was faster.
-            let _ = store.delete_expect_revision(subject::rollout_key(), Some(revision)).await;
-        }
+        let key = subject::bucket_subject(FLEET, subject::rollout_key());
+        // An empty value is none. Refused: another process was faster.
+        let write = Write { expect: Some(revision), ..Write::default() };
+        let _ = self.bus.write(key, Bytes::new(), write).await;
     }
 }
 

@@ -1,11 +1,14 @@
-//! The streams and buckets on the broker: created by whoever starts first, compared by everyone else. What exists is never
-//! changed silently: a difference is an error that says what to do.
+//! The streams and buckets on the broker: created by whoever starts first, or by `talaria init` where services may not, and
+//! compared by everyone else. What exists is never changed silently: a difference is an error that says what to do.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::kv;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, RetentionPolicy, StorageType};
+use proto::subject;
 use proto::topology::{self, BucketSpec, PARTITIONS, Retention, StreamSpec};
 
 use crate::bus::Bus;
@@ -15,6 +18,8 @@ use crate::settings::Streams;
 const MARKER_TTL: Duration = Duration::from_secs(60);
 /// How often creating is tried before an unwilling broker is an error.
 const TRIES: u32 = 10;
+/// How long a service that may not create streams waits for whoever does.
+const WAIT: Duration = Duration::from_secs(60);
 
 /// Streams that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +41,17 @@ pub enum TopologyError {
         /// The setting that decides it.
         setting: &'static str,
     },
+    /// It is not there, and we are not to create it.
+    #[error(
+        "{name} does not exist, and streams.create is off; run `talaria init` as a user who may create it"
+    )]
+    Missing {
+        /// The stream or bucket.
+        name: &'static str,
+    },
     /// It can neither be created nor read.
     #[error(
-        "cannot create or read the stream {name}; is JetStream on, and are there {replicas} servers?"
+        "cannot create or read the stream {name}; is JetStream on, are there {replicas} servers, and may this user do it?"
     )]
     Unusable {
         /// The stream or bucket.
@@ -86,16 +99,8 @@ async fn stream(bus: &Bus, spec: &StreamSpec, settings: &Streams) -> Result<Info
         metadata: HashMap::from([(PARTITIONS.to_owned(), settings.partitions.to_string())]),
         ..Config::default()
     };
-    let mut tries = 0;
-    let info = loop {
-        match bus.stream().get_or_create_stream(config.clone()).await {
-            Ok(mut stream) => match stream.info().await {
-                Ok(info) => break info.clone(),
-                Err(error) => retry(&mut tries, spec.name, settings, error.into()).await?,
-            },
-            Err(error) => retry(&mut tries, spec.name, settings, error.into()).await?,
-        }
-    };
+    let create = || async { bus.stream().create_stream(config.clone()).await.map(|_| ()) };
+    let info = find_or_create(bus, spec.name, spec.name, settings, create).await?;
     let found = &info.config;
     let compare = Compare { name: spec.name };
     compare.check("replicas", &found.num_replicas, &settings.replicas, "streams.replicas")?;
@@ -125,27 +130,55 @@ async fn bucket(bus: &Bus, spec: &BucketSpec, settings: &Streams) -> Result<(), 
         limit_markers: spec.key_ttl.then_some(MARKER_TTL),
         ..kv::Config::default()
     };
-    let mut tries = 0;
-    let found = loop {
-        // Creating fails when the bucket exists with another configuration; then that configuration is what to report.
-        let store = match bus.stream().create_key_value(config.clone()).await {
-            Ok(store) => Ok(store),
-            Err(error) => bus.stream().get_key_value(spec.name).await.map_err(|_| error),
-        };
-        match store {
-            Ok(store) => match store.stream.get_info().await {
-                Ok(info) => break info.config,
-                Err(error) => retry(&mut tries, spec.name, settings, error.into()).await?,
-            },
-            Err(error) => retry(&mut tries, spec.name, settings, error.into()).await?,
-        }
-    };
+    let create = || async { bus.stream().create_key_value(config.clone()).await.map(|_| ()) };
+    let stream = subject::bucket_stream(spec.name);
+    let found = find_or_create(bus, spec.name, &stream, settings, create).await?.config;
     Compare { name: spec.name }.check(
         "replicas",
         &found.num_replicas,
         &settings.replicas,
         "streams.replicas",
     )
+}
+
+/// Reads what the broker says of a stream; if there is none, creates it or waits for whoever does, as the settings say.
+async fn find_or_create<F, E>(
+    bus: &Bus,
+    name: &'static str,
+    stream: &str,
+    settings: &Streams,
+    create: impl Fn() -> F,
+) -> Result<Info, TopologyError>
+where
+    F: Future<Output = Result<(), E>>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let (mut tries, begun, mut told) = (0, Instant::now(), false);
+    loop {
+        match bus.stream().get_stream(stream).await {
+            Ok(stream) => return Ok(stream.cached_info().clone()),
+            Err(error) if !is_missing(&error.kind()) => {
+                retry(&mut tries, name, settings, error.into()).await?;
+            }
+            Err(_) if settings.create => {
+                // Someone else may have been faster, with the same or with another configuration: it is read back.
+                if let Err(error) = create().await {
+                    retry(&mut tries, name, settings, error.into()).await?;
+                }
+            }
+            Err(_) if begun.elapsed() > WAIT => return Err(TopologyError::Missing { name }),
+            Err(_) => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::info!(name, "waiting for `talaria init` to create the streams");
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        }
+    }
+}
+
+fn is_missing(kind: &GetStreamErrorKind) -> bool {
+    matches!(kind, GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 /// A fresh cluster may need a moment before it can create streams.

@@ -35,6 +35,14 @@ const PULSE: Duration = Duration::from_secs(1);
 /// How long turns that were cut off at the end of the drain may take to report.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// Makes the reader of a pool's orders if there is none.
+pub(crate) async fn create_pool(
+    bus: node::bus::Bus,
+    pool: String,
+) -> Result<(), async_nats::Error> {
+    orders::consumer(bus, pool).await.map(drop)
+}
+
 /// What a task of the runner ended with.
 enum Input {
     Claimed(Box<Claimed>),

@@ -8,6 +8,7 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer};
 use async_nats::jetstream::{AckKind, Message};
 use futures_util::{FutureExt, StreamExt};
 use node::Node;
+use node::bus::Bus;
 use node::health::Light;
 use prometheus::IntCounter;
 use proto::codec;
@@ -78,7 +79,7 @@ impl Puller {
     async fn run(&mut self) {
         while !self.node.shutdown.is_cancelled() && !self.orders.is_closed() {
             self.connects.mark_unchanged();
-            let consumer = consumer(self.node.clone());
+            let consumer = consumer(self.node.bus.clone(), self.node.settings.worker.pool.clone());
             let pulled = match self.while_useful(consumer).await {
                 Ok(Ok(consumer)) => self.pull_from(&consumer).await,
                 Ok(Err(error)) => Err(error),
@@ -150,14 +151,13 @@ impl Puller {
     }
 }
 
-/// The reader that all workers of the pool share.
-async fn consumer(node: Node) -> Result<PullConsumer, async_nats::Error> {
-    let pool = &node.settings.worker.pool;
-    let name = subject::pool_consumer(pool);
-    let stream = node.bus.stream().get_stream_no_info(TURNS).await?;
+/// The reader that all workers of the pool share; made if there is none.
+pub(super) async fn consumer(bus: Bus, pool: String) -> Result<PullConsumer, async_nats::Error> {
+    let name = subject::pool_consumer(&pool);
+    let stream = bus.stream().get_stream_no_info(TURNS).await?;
     let config = Config {
         durable_name: Some(name.clone()),
-        filter_subject: subject::turns_of(pool),
+        filter_subject: subject::turns_of(&pool),
         deliver_policy: DeliverPolicy::All,
         ack_policy: AckPolicy::Explicit,
         ack_wait: ACK_WAIT,

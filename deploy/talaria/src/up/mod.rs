@@ -15,6 +15,7 @@ use anyhow::Context;
 use clap::Args;
 use node::exit::Exit;
 use node::process::{self, CommonArgs};
+use node::rollout::{self, Voice};
 use node::settings::{Flags, Loaded, Settings};
 use node::{Node, telemetry};
 use tokio::net::TcpListener;
@@ -156,7 +157,7 @@ async fn attend(
             Err(error) => anyhow::Error::new(error).context("cannot print the address"),
         }
     };
-    let restart = node::rollout::wanted(node.bus.clone(), running.ids());
+    let restart = rollout::wanted(node.bus.clone(), running.ids(), Voice::Speaks);
     let cause = tokio::select! {
         () = shutdown.cancelled() => None,
         error = running.failed() => Some(error),

@@ -1,6 +1,7 @@
-//! Settings: defaults, then `talaria.toml`, then `TALARIA__SECTION__KEY`, then flags. A wrong value is an error; an unknown
-//! key is a warning that names the nearest known one.
+//! Settings: defaults, then `talaria.toml`, then the files of a folder of secrets, then `TALARIA__SECTION__KEY`, then flags. A
+//! wrong value is an error; an unknown key is a warning that names the nearest known one.
 
+mod secrets;
 mod sections;
 mod values;
 
@@ -18,6 +19,8 @@ pub use self::values::{Secret, Span};
 
 /// The file that is read when `--config` names none and it exists.
 pub const DEFAULT_FILE: &str = "talaria.toml";
+/// The variable that names a folder with a file for each secret, named as the setting: `nats.password`, `ingress.token`.
+pub const SECRETS: &str = "TALARIA_SECRETS";
 
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +28,15 @@ pub enum SettingsError {
     /// The file named by `--config` is not there.
     #[error("no settings file at {}; create it or drop --config", .0.display())]
     Missing(PathBuf),
+    /// The folder of secrets cannot be read.
+    #[error("cannot read the secrets in {} ({SECRETS})", .folder.display())]
+    Secrets {
+        /// What cannot be read.
+        folder: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The file is not TOML, or a source cannot be read.
     #[error("unreadable settings")]
     Source(#[source] ConfigError),
@@ -90,11 +102,13 @@ impl Source for Flags {
 /// When a source cannot be read or a value is not of the expected form.
 pub fn load(file: Option<&Path>, flags: Flags) -> Result<Loaded, SettingsError> {
     let environment = Environment::with_prefix("TALARIA").prefix_separator("__").separator("__");
-    load_from(file, environment, flags)
+    let secrets = std::env::var_os(SECRETS).map(PathBuf::from);
+    load_from(file, secrets.as_deref(), environment, flags)
 }
 
 fn load_from(
     file: Option<&Path>,
+    secrets: Option<&Path>,
     environment: Environment,
     flags: Flags,
 ) -> Result<Loaded, SettingsError> {
@@ -105,6 +119,11 @@ fn load_from(
         None => {
             sources = sources.add_source(File::new(DEFAULT_FILE, FileFormat::Toml).required(false))
         }
+    }
+    if let Some(folder) = secrets {
+        let read = secrets::read(folder);
+        let failed = |source| SettingsError::Secrets { folder: folder.to_owned(), source };
+        sources = sources.add_source(read.map_err(failed)?);
     }
     let given =
         sources.add_source(environment).add_source(flags).build().map_err(SettingsError::Source)?;
@@ -204,7 +223,7 @@ mod tests {
             .prefix_separator("__")
             .separator("__")
             .source(Some(vars));
-        let loaded = load_from(Some(&file), environment, flags);
+        let loaded = load_from(Some(&file), None, environment, flags);
         std::fs::remove_dir_all(folder).unwrap();
         loaded
     }

@@ -10,7 +10,7 @@ use crate::settings::values::Secret;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Nats {
-    /// Where the broker is; several addresses of one cluster are separated by commas.
+    /// Where the broker is (`nats://`, or `tls://` to insist on TLS); several addresses of one cluster are separated by commas.
     pub url: String,
     /// A credentials file (`.creds`), if the broker asks for one.
     pub credentials: Option<PathBuf>,
@@ -20,6 +20,10 @@ pub struct Nats {
     pub password: Secret,
     /// A file with the certificates of the authorities to trust, for TLS with a private authority.
     pub ca_file: Option<PathBuf>,
+    /// A file with our own certificate, if the broker asks for one (mTLS).
+    pub cert_file: Option<PathBuf>,
+    /// A file with its private key.
+    pub key_file: Option<PathBuf>,
 }
 
 impl Default for Nats {
@@ -30,6 +34,8 @@ impl Default for Nats {
             user: String::new(),
             password: Secret::default(),
             ca_file: None,
+            cert_file: None,
+            key_file: None,
         }
     }
 }

@@ -9,6 +9,8 @@ use crate::settings::values::Span;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Streams {
+    /// Whether a service creates the streams that are missing. Off where its user may not: it waits for `talaria init`.
+    pub create: bool,
     /// On how many brokers each message is stored: 3 in production.
     pub replicas: usize,
     /// Into how many parts the sessions are divided; the largest useful number of schedulers.
@@ -24,6 +26,7 @@ pub struct Streams {
 impl Default for Streams {
     fn default() -> Self {
         Self {
+            create: true,
             replicas: 1,
             partitions: 64,
             inbox_retention: Span::seconds(72 * 3600),
