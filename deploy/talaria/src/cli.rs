@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use node::exit::Exit;
 use node::process;
 
+use crate::access::{channels, pair, poison};
 use crate::{bench, config, console, data, explain, nats_server, up};
 
 const AFTER_HELP: &str = "\
@@ -35,6 +36,12 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Say what became of a message, and why
     Explain(explain::ExplainArgs),
+    /// Let people in who ask, or shut them out
+    Pair(pair::PairArgs),
+    /// List the chats that messages came from, and the home channels
+    Channels(channels::ChannelsArgs),
+    /// Show what came from platforms and could not be read
+    Poison(poison::PoisonArgs),
     /// Obtain nats-server and print where it is
     Nats(NatsArgs),
 }
@@ -62,6 +69,9 @@ pub fn main() -> ExitCode {
             Command::Config(args) => config::run(&args),
             Command::Bench(args) => bench::run(&args).await,
             Command::Explain(args) => explain::run(&args).await,
+            Command::Pair(args) => Box::pin(pair::run(&args)).await,
+            Command::Channels(args) => Box::pin(channels::run(&args)).await,
+            Command::Poison(args) => Box::pin(poison::run(&args)).await,
             Command::Nats(args) => nats(args).await,
         }
     }))
