@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::access::masked;
 use crate::id::Sid;
 
 /// What sort of place a chat is.
@@ -150,10 +151,67 @@ impl SessionKey {
     }
 }
 
+/// A session's name for logs: as it is, or with hashes instead of the ids in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    key: &'a SessionKey,
+    masked: bool,
+}
+
+impl SessionKey {
+    /// The name for logs, with hashes instead of ids where they are not to be seen.
+    #[must_use]
+    pub const fn shown(&self, masked: bool) -> Shown<'_> {
+        Shown { key: self, masked }
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.masked {
+            return f.write_str(&self.key.0);
+        }
+        let mut is_number = false;
+        for (place, part) in self.key.0.split(':').enumerate() {
+            if place > 0 {
+                f.write_str(":")?;
+            }
+            // Platform, kind and markers are no ids, and neither is the number of a background session.
+            if place < 2 || part.is_empty() || part.starts_with('@') || is_number {
+                f.write_str(part)?;
+            } else {
+                f.write_str(&masked(&unescaped(part)))?;
+            }
+            is_number = part == "@background";
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// The id that a part was made of.
+fn unescaped(part: &str) -> String {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            Some(_) | None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Percent-escapes what would make a key ambiguous or unreadable: the separator, the escape itself, `@` and control characters.

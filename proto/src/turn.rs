@@ -263,6 +263,8 @@ pub enum Outcome {
     Interrupted,
     /// With an error that the reply explains.
     Failed,
+    /// Without anything done: those who wrote its inputs may not talk to the agent any more, and the reply says so.
+    Refused,
 }
 
 /// Tokens used by a turn.

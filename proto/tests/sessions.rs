@@ -55,6 +55,22 @@ fn in_company_the_two_options_decide_who_shares() {
 }
 
 #[test]
+fn a_masked_name_shows_no_id() {
+    let key = SessionKey::new(SessionParts {
+        platform: "telegram/main",
+        kind: ChatKind::Group,
+        chat: "!room:org",
+        thread: None,
+        participant: Some("12345"),
+    });
+    let chat = proto::access::masked("!room:org");
+    assert_eq!(key.shown(true).to_string(), format!("telegram/main:group:{chat}:@:5994471abb01"));
+    assert_eq!(key.shown(false).to_string(), key.to_string());
+    let beside = key.background(proto::id::Seq::new(7));
+    assert!(beside.shown(true).to_string().ends_with(":5994471abb01:@background:7"));
+}
+
+#[test]
 fn a_session_is_shared_exactly_if_two_people_have_the_same() {
     for isolation in [Isolation::default(), SHARED, THREADS_TOO, ONLY_THREADS] {
         for kind in KINDS {

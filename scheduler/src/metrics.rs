@@ -312,6 +312,7 @@ const fn end_name(end: End) -> &'static str {
     match end {
         End::Reported { outcome: Outcome::Completed } => "completed",
         End::Reported { outcome: Outcome::Interrupted } => "interrupted",
+        End::Reported { outcome: Outcome::Refused } => "refused",
         End::Reported { outcome: Outcome::Failed } => "failed",
         End::Released { .. } => "released",
         End::Withdrawn => "withdrawn",

@@ -19,6 +19,8 @@ pub(crate) enum Ended {
     Interrupted,
     /// With an error that the person was told of.
     Failed,
+    /// Its people may not talk to the agent any more.
+    Refused,
     /// Given back because the worker stops.
     HandedBack,
     /// No longer ours.
@@ -26,14 +28,21 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    const ALL: [Self; 5] =
-        [Self::Completed, Self::Interrupted, Self::Failed, Self::HandedBack, Self::Lost];
+    const ALL: [Self; 6] = [
+        Self::Completed,
+        Self::Interrupted,
+        Self::Failed,
+        Self::Refused,
+        Self::HandedBack,
+        Self::Lost,
+    ];
 
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::Interrupted => "interrupted",
             Self::Failed => "failed",
+            Self::Refused => "refused",
             Self::HandedBack => "handed_back",
             Self::Lost => "lost",
         }

@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use node::exit::Exit;
 use node::process;
 
+use crate::access::{channels, pair, poison};
 use crate::{bench, config, console, data, explain, init, nats_server, permissions, up};
 
 const AFTER_HELP: &str = "\
@@ -39,6 +40,12 @@ enum Command {
     Init(init::InitArgs),
     /// Print what each service may do on the broker, as configuration of nats-server
     Permissions,
+    /// Let people in who ask, or shut them out
+    Pair(pair::PairArgs),
+    /// List the chats that messages came from, and the home channels
+    Channels(channels::ChannelsArgs),
+    /// Show what came from platforms and could not be read
+    Poison(poison::PoisonArgs),
     /// Obtain nats-server and print where it is
     Nats(NatsArgs),
 }
@@ -68,6 +75,9 @@ pub fn main() -> ExitCode {
             Command::Explain(args) => explain::run(&args).await,
             Command::Init(args) => init::run(&args).await,
             Command::Permissions => Ok(console::say(&permissions::text())?),
+            Command::Pair(args) => Box::pin(pair::run(&args)).await,
+            Command::Channels(args) => Box::pin(channels::run(&args)).await,
+            Command::Poison(args) => Box::pin(poison::run(&args)).await,
             Command::Nats(args) => nats(args).await,
         }
     }))

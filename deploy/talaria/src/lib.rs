@@ -3,6 +3,7 @@
 //!
 //! Here is everything that is about one machine and one person at a terminal; what every process of ours needs is in `node`.
 
+pub mod access;
 pub mod bench;
 pub mod cli;
 pub mod config;

@@ -5,13 +5,13 @@ use node::bus::ReadError;
 use node::identities::{self, Requested};
 use node::settings::UnauthorizedDm;
 use node::{channels, clock};
-use proto::access::{Admission, Denied, Grounds};
+use proto::access::{self, Admission, Denied, Grounds};
 use proto::channel::Home;
 use proto::command::{Bypass, Name, Parsed};
 use proto::event::{Address, MessageEvent, User};
 use proto::session::{ChatKind, SessionKey, Source};
 
-use super::{Arrival, Deed, Gate, Inner, Outcome, Policy, Refused, notice};
+use super::{Arrival, Deed, Gate, Inner, Outcome, Policy, Refused, Sender, notice};
 use crate::metrics::Pairing;
 use crate::publish::{AcceptError, Accepted, Rank};
 
@@ -130,9 +130,15 @@ impl Inner {
                 prompt: channel.and_then(|channel| channel.prompt.clone()),
                 model: channel.and_then(|channel| channel.model.clone()),
             },
-            user: User { id: person, name: sender.name.clone() },
+            user: User { name: self.shown_name(sender, &person), id: person },
             accepted_at_ms: clock::wall_ms(),
         }
+    }
+
+    /// What a sender is called, wherever it is shown; without a name, an id that is not to be seen is hidden.
+    fn shown_name(&self, sender: &Sender, id: &str) -> Option<String> {
+        let hides = self.node.settings.access.redact_pii && !id.is_empty();
+        sender.name.clone().or_else(|| hides.then(|| access::masked(id)))
     }
 
     /// Its sender may talk to the agent.

@@ -76,7 +76,9 @@ pub enum Refused {
 }
 
 impl Gates {
-    pub(crate) const fn new(node: Node, publisher: Publisher, metrics: Metrics) -> Self {
+    /// Gates over a connection.
+    #[must_use]
+    pub const fn new(node: Node, publisher: Publisher, metrics: Metrics) -> Self {
         Self { node, publisher, metrics }
     }
 

@@ -215,7 +215,8 @@ impl Step<'_> {
         self.put_first(unseen, silent);
         let fate = match outcome {
             Outcome::Interrupted => Fate::Interrupted,
-            Outcome::Completed | Outcome::Failed if silent => Fate::Interrupted,
+            Outcome::Completed | Outcome::Failed | Outcome::Refused if silent => Fate::Interrupted,
+            Outcome::Refused => Fate::Refused,
             Outcome::Completed | Outcome::Failed => Fate::Answered,
         };
         self.ended(turn, End::Reported { outcome }, fate);

@@ -53,6 +53,8 @@ pub(crate) struct Owner {
     pub(crate) settled: u64,
     pub(crate) bus: Bus,
     pub(crate) policies: Policies,
+    /// Whether logs show hashes instead of ids.
+    pub(crate) masked: bool,
     /// Whose workers run the turns.
     pub(crate) pool: String,
     /// How long the record of an idle session is kept: as long as the inputs that it has seen.
@@ -83,6 +85,7 @@ pub(crate) async fn run(
         epoch: Epoch::default(),
         settled: 0,
         policies: Policies::new(&node.settings),
+        masked: node.settings.access.redact_pii,
         pool: node.settings.worker.pool.clone(),
         idle_ttl: node.settings.streams.inbox_retention.get(),
         bus: node.bus,

@@ -31,7 +31,9 @@ pub(crate) struct Settled {
 pub(crate) async fn settle(owner: &Owner, slot: Slot, work: Vec<Work>) -> anyhow::Result<Settled> {
     let headers = work.iter().rev().find_map(|work| work.headers.as_ref());
     let span = match headers {
-        Some(_) => tracing::info_span!("schedule", session = %slot.session.lease.session),
+        Some(_) => {
+            tracing::info_span!("schedule", session = %slot.session.lease.session.shown(owner.masked))
+        }
         None => tracing::Span::none(),
     };
     trace::continue_from(&span, headers);

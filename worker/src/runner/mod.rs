@@ -210,7 +210,7 @@ impl Runner {
         let epoch = match claimed.reply {
             ClaimReply::Granted { epoch } => epoch,
             ClaimReply::Denied { reason } => {
-                tracing::info!(session = %claimed.order.order.session, turn = %of.turn, ?reason, "a claim was denied");
+                tracing::info!(session = %claimed.order.order.session.shown(self.shared.node.settings.access.redact_pii), turn = %of.turn, ?reason, "a claim was denied");
                 self.shared.metrics.claims_denied.inc();
                 self.table.remove(of);
                 self.tasks.spawn(async move {

@@ -139,7 +139,7 @@ impl Puller {
         };
         let span = tracing::info_span!(
             "turn",
-            session = %order.session,
+            session = %order.session.shown(self.node.settings.access.redact_pii),
             turn = %order.of.turn,
             attempt = %order.of.attempt,
         );

@@ -152,7 +152,10 @@ impl Agent<'_> {
     /// Puts the hints that came into the conversation.
     async fn take_steers(&mut self) -> Result<(), Halt> {
         for seq in self.new_steers() {
-            if let Some(event) = self.turn.input(seq).await? {
+            // A hint that may not be given any more waits, and is refused aloud as a turn of its own.
+            if let Some(event) = self.turn.input(seq).await?
+                && self.turn.may_still(&event).await?
+            {
                 let text = self.turn.words(&event, &*self.model).await;
                 self.log.append(Body::User { inputs: vec![seq], text }).await?;
                 self.taken.push(seq);

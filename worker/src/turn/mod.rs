@@ -1,5 +1,6 @@
 //! One attempt at a turn, from the granted claim to the report.
 
+mod admission;
 mod agent;
 mod approval;
 mod attend;
@@ -114,6 +115,8 @@ enum Ending {
     Stopped(Stop),
     /// With an error; the words are for the person.
     Failed(String),
+    /// Without anything done, because its people may not talk to the agent any more; the words are for them.
+    Refused(String),
 }
 
 /// Why a step did not happen.
@@ -183,6 +186,11 @@ impl Turn {
         if let Some(stop) = self.stopped() {
             return Ok((Ending::Stopped(stop), Summary::default()));
         }
+        if self.order.kind != TurnKind::Chat
+            && let Err(ending) = admission::admitted(self).await?
+        {
+            return Ok((ending, Summary::default()));
+        }
         if self.order.kind == TurnKind::Reset {
             self.end_background();
             prepare::begin_afresh(self).await?;
@@ -193,7 +201,10 @@ impl Turn {
             return Box::pin(command::run(self)).await;
         }
         match prepare::agent(self).await? {
-            Ok(agent) => agent.finish().await,
+            Ok((agent, admitted)) => {
+                let (ending, summary) = agent.finish().await?;
+                Ok((ending, admitted.told(summary)))
+            }
             Err(ending) => Ok((ending, Summary::default())),
         }
     }
@@ -218,6 +229,10 @@ impl Turn {
                 }
                 reply += &words;
                 (Outcome::Failed, Ended::Failed)
+            }
+            Ending::Refused(words) => {
+                reply = words;
+                (Outcome::Refused, Ended::Refused)
             }
         };
         // A byte of text can become six of JSON; a reply that long is not for reading anyway.

@@ -14,6 +14,7 @@ use proto::subject;
 use proto::topology::{INBOX, SESSIONS};
 use proto::transcript::{Body, Entry, Profile};
 
+use super::admission::{self, Admitted};
 use super::agent::Agent;
 use super::compress::Room;
 use super::desk::known_of;
@@ -21,6 +22,7 @@ use super::sight::Album;
 use super::spoken::{Spoken, Stage};
 use super::{Ending, Halt, Turn, prompt};
 use crate::fence::Lost;
+use crate::models::Model;
 use crate::transcript::{
     AppendError, Beginning, Kept, Log, next_piece, own_part, patiently, rightful,
 };
@@ -89,16 +91,21 @@ pub(super) async fn begin_afresh(turn: &Turn) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Prepares the agent loop; or says how the turn ends without one.
-pub(super) async fn agent(turn: &Turn) -> Result<Result<Agent<'_>, Ending>, Halt> {
+/// Prepares the agent loop for what the turn may answer; or says how the turn ends without one.
+pub(super) async fn agent(turn: &Turn) -> Result<Result<(Agent<'_>, Admitted), Ending>, Halt> {
     let wanted = if turn.order.fresh { Wanted::Fresh } else { Wanted::Current };
     let kept = turn.shared.shelf.take(turn.order.of.sid);
-    let (seat, events) =
-        tokio::try_join!(seat(turn, kept.as_ref(), &wanted), messages(turn, &turn.order.inputs))?;
+    let (seat, admitted) =
+        tokio::try_join!(seat(turn, kept.as_ref(), &wanted), admission::admitted(turn))?;
+    let admitted = match admitted {
+        Ok(admitted) => admitted,
+        Err(ending) => return Ok(Err(ending)),
+    };
     if turn.order.fresh {
         turn.tell_session_reset(seat.profile.previous, seat.profile.conversation);
     }
-    answering(turn, seat, kept, &events, &turn.order.inputs).await
+    let agent = answering(turn, seat, kept, &admitted.events, &admitted.inputs).await?;
+    Ok(agent.map(|agent| (agent, admitted)))
 }
 
 /// Takes the session's profile for this turn. What this worker has kept of the session saves a look.
@@ -133,8 +140,8 @@ pub(super) async fn answering<'a>(
     };
     turn.tracker.touch();
     let mut log = conversation(turn, &seat, kept).await?;
+    let model = model_of(turn, &seat, first);
     if !is_there(log.entries(), &begin.user) {
-        let model = turn.shared.model_named(seat.profile.model.as_deref());
         let words = events.iter().map(|event| turn.words(event, &*model));
         let text = join_all(words).await.join("\n\n");
         begin.user = Body::User { inputs: inputs.to_vec(), text };
@@ -147,7 +154,21 @@ pub(super) async fn answering<'a>(
     open(&mut log, turn, &begin).await?;
     turn.tracker.touch();
     turn.tell_agent_start(first);
-    Ok(Ok(resumed(turn, seat, stage, log, &begin.user)))
+    Ok(Ok(Agent { model, ..resumed(turn, seat, stage, log, &begin.user) }))
+}
+
+/// Who answers: the model that the session has chosen, else its channel's, else the worker's own.
+fn model_of(turn: &Turn, seat: &Seat, first: &MessageEvent) -> Arc<dyn Model> {
+    let chosen = seat.profile.model.as_deref();
+    if let (None, Some(name)) = (chosen, first.admission.model.as_deref()) {
+        match turn.shared.find_model(name) {
+            Ok(model) => return model,
+            Err(error) => {
+                tracing::error!("the channel's model {name} cannot be had: {error:#}");
+            }
+        }
+    }
+    turn.shared.model_named(chosen)
 }
 
 /// Whether an earlier attempt has put the person's words into the conversation.

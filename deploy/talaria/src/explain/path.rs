@@ -178,6 +178,7 @@ const fn ended(end: End) -> &'static str {
     match end {
         End::Reported { outcome: Outcome::Completed } => "completed",
         End::Reported { outcome: Outcome::Interrupted } => "interrupted, as its worker confirmed",
+        End::Reported { outcome: Outcome::Refused } => "was refused when it was taken up",
         End::Reported { outcome: Outcome::Failed } => "failed, and said why",
         End::Released { why } => match why {
             StopReason::Message => "left behind: a message interrupted it, unconfirmed",

@@ -47,7 +47,7 @@ pub(crate) fn build(parts: &Parts) -> anyhow::Result<Arc<dyn Adapter>> {
         if hook.callback_url.is_empty() {
             tracing::warn!("the webhook {name} has no callback_url: its answers go nowhere");
         }
-        let gate = parts.gates.open_with(PLATFORM, name, policy(hook, access));
+        let gate = parts.gates.open_with(PLATFORM, name, policy(name, hook, access));
         hooks.insert(name.clone(), Hook { settings: hook.clone(), gate });
     }
     Ok(Arc::new(Webhook(Arc::new(Inner {
@@ -60,13 +60,16 @@ pub(crate) fn build(parts: &Parts) -> anyhow::Result<Arc<dyn Adapter>> {
 }
 
 /// Who may write through a hook, and how it behaves: a hook has its own lists, and what holds for every platform.
-fn policy(hook: &settings::Webhook, access: &settings::Access) -> Policy {
-    let users = hook.allowed_users.iter().chain(&access.allowed_users);
+fn policy(name: &str, hook: &settings::Webhook, access: &settings::Access) -> Policy {
+    let platform = access.of(PLATFORM, name);
+    let users =
+        hook.allowed_users.iter().chain(&platform.allowed_users).chain(&access.allowed_users);
     let rules = Rules {
-        allow_all: hook.allow_all,
+        allow_all: hook.allow_all || platform.allow_all,
         allow_all_platforms: access.allow_all,
         users: users.cloned().collect(),
-        ..Rules::default()
+        groups: platform.allowed_groups.clone(),
+        roles: Vec::new(),
     };
     let settings = settings::PlatformAccess {
         unauthorized_dm: Some(if hook.pair {
@@ -79,8 +82,8 @@ fn policy(hook: &settings::Webhook, access: &settings::Access) -> Policy {
         user_commands: vec!["*".into()],
         // What is posted to a hook is meant for it.
         require_mention: false,
-        busy_mode: hook.busy_mode,
-        ..settings::PlatformAccess::default()
+        busy_mode: hook.busy_mode.or(platform.busy_mode),
+        ..platform
     };
     let (mut policy, _) = Policy::with(PLATFORM, rules, settings);
     policy.answers_itself = true;

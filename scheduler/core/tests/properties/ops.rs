@@ -78,7 +78,12 @@ fn mode() -> impl Strategy<Value = BusyMode> {
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
-    prop::sample::select(vec![Outcome::Completed, Outcome::Interrupted, Outcome::Failed])
+    prop::sample::select(vec![
+        Outcome::Completed,
+        Outcome::Interrupted,
+        Outcome::Failed,
+        Outcome::Refused,
+    ])
 }
 
 fn doing() -> impl Strategy<Value = State> {

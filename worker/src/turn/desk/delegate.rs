@@ -90,7 +90,7 @@ impl Agent<'_> {
             Ending::Stopped(_) => {
                 Outcome { status: CallStatus::Interrupted, text: format!("{said}\n[interrupted]") }
             }
-            Ending::Failed(why) => {
+            Ending::Failed(why) | Ending::Refused(why) => {
                 Outcome { status: CallStatus::Failed, text: format!("{said}\n[failed] {why}") }
             }
         }
