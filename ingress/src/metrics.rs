@@ -3,7 +3,8 @@
 use node::identities::Requested;
 use prometheus::core::Collector;
 use prometheus::{
-    Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry, exponential_buckets,
+    Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    exponential_buckets,
 };
 
 use crate::gate::{Refused, Unheeded};
@@ -19,6 +20,8 @@ pub struct Metrics {
     unheeded: IntCounterVec,
     pairings: IntCounterVec,
     poison: IntCounterVec,
+    /// Which state each account is in.
+    pub(crate) accounts: IntGaugeVec,
     /// How many event streams (chat page, streaming API) are open.
     pub(crate) streams: IntGauge,
     /// How long a message took from its arrival to its durable acknowledgement.
@@ -184,6 +187,17 @@ impl Metrics {
                 "talaria_ingress_poison_total",
                 "Things from platforms that could not be read and were set aside.",
                 &["platform"],
+            ),
+            accounts: registered(
+                registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "talaria_ingress_account",
+                        "Accounts of this process: 1 for the state that each is in, 0 for the others.",
+                    ),
+                    &["platform", "account", "state"],
+                )
+                .expect("the names and labels are valid"),
             ),
             streams: registered(
                 registry,

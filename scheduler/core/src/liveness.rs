@@ -2,9 +2,9 @@
 //! stuck is not for ever. Everything here is by the owner's monotonic clock.
 
 use proto::activity::{Activity, State};
-use proto::id::ProcessId;
-use proto::lease::Phase;
-use proto::outbound::Kind;
+use proto::id::{OutboundId, ProcessId};
+use proto::lease::{Effect, Phase};
+use proto::outbound::{Kind, Outbound};
 use proto::turn::{BeatTurn, Control, StopReason};
 
 use crate::bursts::window;
@@ -177,15 +177,17 @@ impl Step<'_> {
         if let Some(every) = notify {
             let running = self.now.since(live.since);
             if running >= every * (u64::from(turn.notices) + 1) {
+                let before = turn.notices;
                 turn.notices = u32::try_from(running / every.max(1)).unwrap_or(u32::MAX);
                 let turn = turn.clone();
-                let what = format!("working-{}-{}", turn.attempt.get(), turn.notices);
-                self.say_of_turn(
-                    &turn,
-                    &what,
-                    Kind::Notice,
-                    wording::still_working(&activity, running),
-                );
+                let what = |number| format!("working-{}-{number}", turn.attempt.get());
+                // Where the platform can, it is one message that is edited.
+                let replaces = (before > 0).then(|| OutboundId::of_turn(turn.id, &what(before)));
+                let text = wording::still_working(&activity, running);
+                let outbound =
+                    self.outbound_of_turn(&turn, &what(turn.notices), Kind::Notice, text);
+                let outbound = Outbound { replaces, ..outbound };
+                self.lease().effects.push(Effect::Send { outbound });
             }
         }
     }
