@@ -43,10 +43,10 @@ pub(crate) async fn keep(keeper: Keeper) {
         // It is this process's own: nobody else could want it.
         Binding::Connection => {
             while !stop.is_cancelled() {
-                keeper.serve(&stop.child_token()).await;
+                Box::pin(keeper.serve(&stop.child_token())).await;
             }
         }
-        Binding::Account => keeper.share(&stop).await,
+        Binding::Account => Box::pin(keeper.share(&stop)).await,
     }
     keeper.up.send_replace(false);
 }
@@ -63,7 +63,7 @@ impl Keeper {
         let mut lease = Lease::new(bus, process, platform, &self.account.name, identity);
         while !stop.is_cancelled() {
             match lease.try_take().await {
-                Seen::Ours => self.hold(&mut lease, stop).await,
+                Seen::Ours => Box::pin(self.hold(&mut lease, stop)).await,
                 Seen::Theirs(holder) => {
                     // Another process of ours is there: what is to be delivered is.
                     self.up.send_replace(true);

@@ -291,7 +291,10 @@ impl Messenger {
                     self.move_to(&mut letter.to, to);
                 }
                 // An edit can be repeated: whether it happened does not matter.
-                error => return Err(self.meaning(error, chat)),
+                error @ (SendError::Flood { .. }
+                | SendError::Failed { .. }
+                | SendError::Unknown { .. }
+                | SendError::Refused { .. }) => return Err(self.meaning(error, chat)),
             }
         }
     }
@@ -347,7 +350,10 @@ impl Messenger {
                 SendError::Refused { reason: Refusal::Moved(to), .. } if letter.to.chat != to => {
                     self.move_to(&mut letter.to, to);
                 }
-                error => {
+                error @ (SendError::Flood { .. }
+                | SendError::Failed { .. }
+                | SendError::Unknown { .. }
+                | SendError::Refused { .. }) => {
                     if !matches!(error, SendError::Unknown { .. }) {
                         line.pending = None;
                         self.ledger.write(letter.id, line).await;

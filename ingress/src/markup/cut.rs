@@ -191,7 +191,7 @@ fn cut_list(items: &[Item], room: usize, size: Size<'_>) -> Option<(Block, Block
         head.push(Item { marker: next.marker, blocks: part });
         tail[0] = Item { marker: Marker::Continued, blocks: rest };
     }
-    (!head.is_empty()).then(|| (Block::List(head), Block::List(tail)))
+    (!head.is_empty()).then_some((Block::List(head), Block::List(tail)))
 }
 
 fn cut_table(rows: &[Vec<Vec<Span>>], room: usize, size: Size<'_>) -> Option<(Block, Block)> {

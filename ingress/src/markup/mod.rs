@@ -94,7 +94,7 @@ pub(crate) enum Block {
         lang: String,
         text: String,
     },
-    Quote(Vec<Block>),
+    Quote(Vec<Self>),
     List(Vec<Item>),
     /// Rows of cells; the first is the head.
     Table(Vec<Vec<Vec<Span>>>),

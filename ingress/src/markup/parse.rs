@@ -144,7 +144,17 @@ impl Builder {
                 }
             }
             TagEnd::TableHead | TagEnd::TableRow => {}
-            _ => self.flush(),
+            TagEnd::Paragraph
+            | TagEnd::Heading(_)
+            | TagEnd::CodeBlock
+            | TagEnd::HtmlBlock
+            | TagEnd::FootnoteDefinition
+            | TagEnd::DefinitionList
+            | TagEnd::DefinitionListTitle
+            | TagEnd::DefinitionListDefinition
+            | TagEnd::Superscript
+            | TagEnd::Subscript
+            | TagEnd::MetadataBlock(_) => self.flush(),
         }
     }
 

@@ -139,7 +139,7 @@ impl Writer {
                 // A fence inside would end ours.
                 let text = text.replace("```", &format!("`{APART}`{APART}`"));
                 let text = if text.ends_with('`') { format!("{text}{APART}") } else { text };
-                let _ = write!(self.out, "```{lang}\n");
+                let _ = writeln!(self.out, "```{lang}");
                 if self.dialect == Dialect::Mrkdwn {
                     escape_slack(&mut self.out, &text);
                 } else {
@@ -214,7 +214,13 @@ impl Writer {
                         self.indent += 2;
                         self.spans(spans);
                     }
-                    _ => {
+                    Block::Paragraph(_)
+                    | Block::Heading(..)
+                    | Block::Code { .. }
+                    | Block::Quote(_)
+                    | Block::List(_)
+                    | Block::Table(_)
+                    | Block::Rule => {
                         self.indent += 2;
                         self.block(block);
                     }

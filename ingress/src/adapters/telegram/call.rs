@@ -192,7 +192,9 @@ mod tests {
     fn reason(code: u16, description: &str) -> Refusal {
         match refused(code, description, json!({})) {
             SendError::Refused { reason, .. } => reason,
-            other => panic!("{other:?}"),
+            other @ (SendError::Flood { .. }
+            | SendError::Failed { .. }
+            | SendError::Unknown { .. }) => panic!("{other:?}"),
         }
     }
 

@@ -46,7 +46,10 @@ fn of(error: SendError) -> ConnectError {
         SendError::Refused { reason: Refusal::Account, why } => {
             ConnectError::Fatal { why: format!("{why}; check the bot's token and start again") }
         }
-        error => ConnectError::of(error),
+        error @ (SendError::Flood { .. }
+        | SendError::Failed { .. }
+        | SendError::Unknown { .. }
+        | SendError::Refused { .. }) => ConnectError::of(error),
     }
 }
 
