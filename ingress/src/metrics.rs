@@ -188,17 +188,7 @@ impl Metrics {
                 "Things from platforms that could not be read and were set aside.",
                 &["platform"],
             ),
-            accounts: registered(
-                registry,
-                IntGaugeVec::new(
-                    Opts::new(
-                        "talaria_ingress_account",
-                        "Accounts of this process: 1 for the state that each is in, 0 for the others.",
-                    ),
-                    &["platform", "account", "state"],
-                )
-                .expect("the names and labels are valid"),
-            ),
+            accounts: accounts(registry),
             streams: registered(
                 registry,
                 IntGauge::new("talaria_ingress_streams_open", "Event streams that are open.")
@@ -269,6 +259,15 @@ impl Metrics {
 
 fn label<T: PartialEq>(labels: &[(&'static str, T)], value: T) -> &'static str {
     labels.iter().find(|(_, known)| *known == value).map_or("other", |(label, _)| label)
+}
+
+fn accounts(registry: &Registry) -> IntGaugeVec {
+    let options = Opts::new(
+        "talaria_ingress_account",
+        "Accounts of this process: 1 for the state that each is in, 0 for the others.",
+    );
+    let vec = IntGaugeVec::new(options, &["platform", "account", "state"]);
+    registered(registry, vec.expect("the names and labels are valid"))
 }
 
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> C {

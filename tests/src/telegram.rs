@@ -116,7 +116,11 @@ impl TelegramServer {
     pub async fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let state = watch::Sender::new(Telegram { next_update: 1000, next_message: 1, ..Telegram::default() });
+        let state = watch::Sender::new(Telegram {
+            next_update: 1000,
+            next_message: 1,
+            ..Telegram::default()
+        });
         let app = Router::new()
             .route("/{bot}/{method}", post(call))
             .route("/file/{bot}/{name}", get(file))
@@ -218,12 +222,6 @@ impl TelegramServer {
         self.state.borrow().floods
     }
 
-    /// How many updates have not been confirmed.
-    #[must_use]
-    pub fn unconfirmed(&self) -> usize {
-        self.state.borrow().updates.len()
-    }
-
     /// What was registered as webhook.
     #[must_use]
     pub fn webhook(&self) -> Option<Value> {
@@ -258,6 +256,14 @@ impl TelegramServer {
     }
 }
 
+impl Telegram {
+    /// How many updates have not been confirmed.
+    #[must_use]
+    pub fn unconfirmed(&self) -> usize {
+        self.updates.len()
+    }
+}
+
 /// A person.
 #[must_use]
 pub fn person(id: i64) -> Value {
@@ -280,7 +286,10 @@ pub fn in_group(message: i64, chat: i64, user: i64, text: &str) -> Value {
     said
 }
 
-async fn file(State(Shared(state)): State<Shared>, Path((bot, name)): Path<(String, String)>) -> Response {
+async fn file(
+    State(Shared(state)): State<Shared>,
+    Path((bot, name)): Path<(String, String)>,
+) -> Response {
     let found = state.borrow().files.get(&name).cloned();
     match found {
         Some(bytes) if bot == format!("bot{TOKEN}") => bytes.into_response(),

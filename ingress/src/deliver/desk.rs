@@ -340,6 +340,9 @@ impl Desk {
         if self.typing().is_some() {
             self.chat(&draft.address).typing.heard(Instant::now(), &draft.address);
         }
+        if draft.is_sign_of_life() {
+            return;
+        }
         match self.drafts {
             Drafts::None => {}
             Drafts::Pieces => {

@@ -9,9 +9,8 @@ use super::{BOT, BOT_ID, Message, Telegram, refused};
 /// The longest text of a message, after its marks are read, in UTF-16 units.
 const TEXT_MAX: usize = 4096;
 /// The tags that Telegram knows.
-const TAGS: [&str; 12] = [
-    "b", "strong", "i", "em", "u", "s", "del", "code", "pre", "a", "blockquote", "tg-spoiler",
-];
+const TAGS: [&str; 12] =
+    ["b", "strong", "i", "em", "u", "s", "del", "code", "pre", "a", "blockquote", "tg-spoiler"];
 
 impl Telegram {
     /// How long the chat of a call must still be left in peace; asking makes it longer.
@@ -31,7 +30,9 @@ impl Telegram {
 
     pub(super) fn carry_out(&mut self, method: &str, arguments: &Value) -> (u16, Value) {
         let outcome = match method {
-            "getMe" => Ok(json!({ "id": BOT_ID, "is_bot": true, "first_name": "Bot", "username": BOT })),
+            "getMe" => {
+                Ok(json!({ "id": BOT_ID, "is_bot": true, "first_name": "Bot", "username": BOT }))
+            }
             "deleteWebhook" => {
                 self.webhook = None;
                 Ok(json!(true))
@@ -104,7 +105,9 @@ impl Telegram {
         let buttons = buttons_of(arguments)?;
         let message = self.find(arguments, "edit")?;
         if message.markup == markup && message.buttons == buttons {
-            return Err(bad("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"));
+            return Err(bad(
+                "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
+            ));
         }
         message.states.push(text.clone());
         (message.text, message.markup, message.buttons) = (text, markup, buttons);
@@ -139,7 +142,9 @@ fn text_of(arguments: &Value) -> Result<(String, String), (u16, String)> {
     let markup = arguments["text"].as_str().unwrap_or_default().to_owned();
     let text = match arguments["parse_mode"].as_str() {
         None => markup.clone(),
-        Some("HTML") => read_html(&markup).map_err(|why| bad(&format!("can't parse entities: {why}")))?,
+        Some("HTML") => {
+            read_html(&markup).map_err(|why| bad(&format!("can't parse entities: {why}")))?
+        }
         Some(mode) => return Err(bad(&format!("unsupported parse_mode {mode}"))),
     };
     if text.trim().is_empty() {
@@ -234,4 +239,3 @@ fn tag(tag: &str, open: &mut Vec<String>) -> Result<(), String> {
     open.push(name.to_owned());
     Ok(())
 }
-
