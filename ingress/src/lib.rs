@@ -6,20 +6,25 @@
 //! platform <- adapters/ <- deliver <- drafts (volatile)        shown while a turn runs, never after its end
 //! ```
 //!
-//! An adapter knows its platform and nothing of scheduling; `deliver` knows delivery and nothing of platforms.
+//! An adapter knows its platform and nothing of scheduling; `deliver` knows delivery and nothing of platforms; `accounts` sees
+//! to it that one process in the cluster works for each account; `markup` makes of the agent's text what platforms show.
 
 pub mod adapter;
 pub mod gate;
 pub mod metrics;
 pub mod publish;
+pub mod registry;
 
 mod access;
+mod accounts;
 mod adapters;
 mod deliver;
 mod door;
+mod http;
+mod markup;
+mod media;
 mod problem;
 mod ready;
-mod registry;
 mod text;
 
 use std::sync::Arc;
@@ -30,10 +35,11 @@ use axum::http::StatusCode;
 use node::{Node, health, members};
 use proto::member::{Member, Role};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::accounts::{Board, Keeper, keep};
 use crate::adapter::Adapter;
-use crate::deliver::Desk;
 use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -81,14 +87,17 @@ pub async fn run_with(
 
     let mut tasks = JoinSet::new();
     let mut desks = Vec::new();
+    let board = Board::new(metrics.accounts.clone());
     let mut app = health::routes(node.health.clone(), node.metrics.clone());
     for adapter in adapters {
         metrics.announce(adapter.platform());
         app = app.merge(adapter.routes());
         for account in adapter.accounts() {
-            let (up, work) = Desk::open(&node, &metrics, adapter.clone(), account);
-            desks.push(up);
-            tasks.spawn(work);
+            let (up, is_up) = watch::channel(false);
+            desks.push(is_up);
+            let status = board.account(adapter.platform(), &account.name);
+            let (node, metrics, adapter) = (node.clone(), metrics.clone(), adapter.clone());
+            tasks.spawn(keep(Keeper { node, metrics, adapter, account, status, up }));
         }
     }
     if let Ok(address) = listener.local_addr() {
@@ -97,7 +106,7 @@ pub async fn run_with(
     let member = Member { role: Role::Ingress, id: node.id, slot: None, turns: 0 };
     let stop = node.shutdown.clone();
     tasks.spawn(members::announce(node.bus.clone(), member, stop.clone()));
-    tasks.spawn(ready::watch(node.clone(), light, desks));
+    tasks.spawn(ready::watch(node.clone(), light, desks, board));
     tasks.spawn(door::serve(listener, with_fallback(app), stop.clone()));
 
     // No part ends by itself: if one does, it has failed, and so have we.

@@ -3,7 +3,8 @@
 use node::identities::Requested;
 use prometheus::core::Collector;
 use prometheus::{
-    Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry, exponential_buckets,
+    Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    exponential_buckets,
 };
 
 use crate::gate::{Refused, Unheeded};
@@ -19,6 +20,8 @@ pub struct Metrics {
     unheeded: IntCounterVec,
     pairings: IntCounterVec,
     poison: IntCounterVec,
+    /// Which state each account is in.
+    pub(crate) accounts: IntGaugeVec,
     /// How many event streams (chat page, streaming API) are open.
     pub(crate) streams: IntGauge,
     /// How long a message took from its arrival to its durable acknowledgement.
@@ -185,6 +188,7 @@ impl Metrics {
                 "Things from platforms that could not be read and were set aside.",
                 &["platform"],
             ),
+            accounts: accounts(registry),
             streams: registered(
                 registry,
                 IntGauge::new("talaria_ingress_streams_open", "Event streams that are open.")
@@ -255,6 +259,15 @@ impl Metrics {
 
 fn label<T: PartialEq>(labels: &[(&'static str, T)], value: T) -> &'static str {
     labels.iter().find(|(_, known)| *known == value).map_or("other", |(label, _)| label)
+}
+
+fn accounts(registry: &Registry) -> IntGaugeVec {
+    let options = Opts::new(
+        "talaria_ingress_account",
+        "Accounts of this process: 1 for the state that each is in, 0 for the others.",
+    );
+    let vec = IntGaugeVec::new(options, &["platform", "account", "state"]);
+    registered(registry, vec.expect("the names and labels are valid"))
 }
 
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> C {

@@ -9,11 +9,18 @@ use proto::member::Role;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::accounts::Board;
+
 /// How often everything is looked at, and the loop shows that it comes round.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Keeps the light true until the process stops.
-pub(crate) async fn watch(node: Node, light: Light, desks: Vec<watch::Receiver<bool>>) {
+pub(crate) async fn watch(
+    node: Node,
+    light: Light,
+    desks: Vec<watch::Receiver<bool>>,
+    board: Board,
+) {
     let mut members = members::follow(node.bus.clone(), node.shutdown.clone());
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -25,6 +32,8 @@ pub(crate) async fn watch(node: Node, light: Light, desks: Vec<watch::Receiver<b
             () = node.shutdown.cancelled() => break,
         }
         light.pulse();
+        // One account that does not work is no reason to send the others' messages elsewhere: it is said, that is all.
+        light.note(board.troubles());
         let missing = missing(node.bus.is_connected(), &desks, &members.borrow());
         if shown.as_ref() != Some(&missing) {
             match &missing {

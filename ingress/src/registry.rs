@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use node::Node;
 
-use crate::adapter::Adapter;
-use crate::adapters::{api, web, webhook};
+use crate::adapter::{Adapter, Capabilities};
+use crate::adapters::{api, telegram, web, webhook};
 use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::publish::Publisher;
@@ -22,17 +22,29 @@ pub(crate) struct Parts {
 
 type Build = fn(&Parts) -> anyhow::Result<Arc<dyn Adapter>>;
 
-const REGISTRY: &[(&str, Build)] =
-    &[("web", web::build), ("api", api::build), ("webhook", webhook::build)];
+/// One platform: its name, what it can do, how its adapter is built.
+struct Entry(&'static str, &'static Capabilities, Build);
+
+const REGISTRY: &[Entry] = &[
+    Entry("web", &web::CAPABILITIES, web::build),
+    Entry("api", &api::CAPABILITIES, api::build),
+    Entry("webhook", &webhook::CAPABILITIES, webhook::build),
+    Entry("telegram", &telegram::CAPABILITIES, telegram::build),
+];
 
 /// Builds all adapters. One that cannot be built never keeps the others from working.
 pub(crate) fn build(parts: &Parts) -> Vec<Arc<dyn Adapter>> {
     let mut adapters = Vec::new();
-    for (name, build) in REGISTRY {
+    for Entry(name, _, build) in REGISTRY {
         match build(parts) {
             Ok(adapter) => adapters.push(adapter),
             Err(error) => tracing::error!("the adapter {name} is off: {error:#}"),
         }
     }
     adapters
+}
+
+/// All platforms by name, with what each can do.
+pub fn platforms() -> impl Iterator<Item = (&'static str, &'static Capabilities)> {
+    REGISTRY.iter().map(|Entry(name, capabilities, _)| (*name, *capabilities))
 }

@@ -15,6 +15,9 @@
 //! | `sessions/<sid>` | [`Profile`](transcript::Profile) | worker | worker, ingress | bucket, compare-and-set |
 //! | `outbox.<platform>.<account>.<sid>` | [`Outbound`](outbound::Outbound) | scheduler | ingress | stream `OUTBOX`, work queue |
 //! | `draft.<platform>.<account>` | [`Draft`](outbound::Draft) | worker | ingress | volatile |
+//! | `deliveries/<outbound id>` | [`Line`](delivery::Line) | ingress | ingress, operator | bucket, expires |
+//! | `accounts/<hash>` | [`Holder`](account::Holder) | ingress | ingress | bucket, compare-and-set |
+//! | `media.<platform>.<account>` | [`Ask`](media::Ask), [`Answer`](media::Answer) | worker | ingress | request |
 //! | `event.<sid>` | [`Receipt`](receipt::Receipt) | scheduler | anyone | stream `EVENTS`, best effort |
 //! | `identities/person.<platform>.<hash>`, `request.…`, `failures.<platform>` | [`Person`](identity::Person), [`Request`](identity::Request), [`Failures`](identity::Failures) | ingress, operator | ingress, worker | bucket, compare-and-set |
 //! | `identities/rules.<platform>.<account>` | [`Rules`](access::Rules) | ingress | worker | bucket |
@@ -25,15 +28,18 @@
 //! `<p>` is [`Partition::of`](id::Partition::of) the session id, `<sid>` the hash of the [`SessionKey`](session::SessionKey).
 
 pub mod access;
+pub mod account;
 pub mod activity;
 pub mod channel;
 pub mod codec;
 pub mod command;
+pub mod delivery;
 pub mod event;
 pub mod id;
 pub mod identity;
 pub mod inbox;
 pub mod lease;
+pub mod media;
 pub mod member;
 pub mod outbound;
 pub mod permission;

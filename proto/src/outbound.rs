@@ -71,3 +71,14 @@ pub struct Draft {
     /// The piece.
     pub text: String,
 }
+
+impl Draft {
+    /// The offset of a draft that has no text, and says only that the turn works.
+    pub const SIGN_OF_LIFE: u64 = u64::MAX;
+
+    /// Whether it says only that the turn works.
+    #[must_use]
+    pub const fn is_sign_of_life(&self) -> bool {
+        self.offset == Self::SIGN_OF_LIFE
+    }
+}

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use crate::event::Address;
-use crate::id::{ConversationId, Partition, ProcessId, Sid};
+use crate::id::{ConversationId, OutboundId, Partition, ProcessId, Sid};
 use crate::member::Role;
 
 /// A subject that is not of the expected form.
@@ -328,6 +328,25 @@ pub fn reply_prefix(service: &str) -> String {
     format!("_INBOX_{}", token(service))
 }
 
+/// The key of a delivery in the `deliveries` bucket.
+#[must_use]
+pub fn delivery_key(id: &OutboundId) -> String {
+    token(&id.to_string())
+}
+
+/// The key of who holds an account in the `accounts` bucket: a hash of its platform and of what there is one of in the world,
+/// so that a token is never seen.
+#[must_use]
+pub fn holder_key(platform: &str, identity: &str) -> String {
+    hashed(&[platform, identity])
+}
+
+/// Where files of an account's platform are asked for.
+#[must_use]
+pub fn media(platform: &str, account: &str) -> String {
+    format!("media.{}.{}", token(platform), token(account))
+}
+
 /// The subject under which a bucket stores a key.
 #[must_use]
 pub fn bucket_subject(bucket: &str, key: &str) -> String {
@@ -353,4 +372,26 @@ pub fn token(name: &str) -> String {
         }
     }
     if out.is_empty() { "=".to_owned() } else { out }
+}
+
+/// The name that a [`token`] stands for; none if it is not one.
+#[must_use]
+pub fn name_of(token: &str) -> Option<String> {
+    if token == "=" {
+        return Some(String::new());
+    }
+    let mut bytes = Vec::new();
+    let mut rest = token.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'=' {
+            let digit =
+                |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            bytes.push(digit(rest.next()?)? * 16 + digit(rest.next()?)?);
+        } else if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+            bytes.push(byte);
+        } else {
+            return None;
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
 }

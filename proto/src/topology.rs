@@ -26,6 +26,8 @@ pub const IDENTITIES: &str = "identities";
 pub const CHANNELS: &str = "channels";
 /// The bucket of what came from platforms and could not be read.
 pub const POISON: &str = "poison";
+/// The bucket of who holds which account.
+pub const ACCOUNTS: &str = "accounts";
 /// The bucket of live processes.
 pub const MEMBERS: &str = "members";
 
@@ -122,6 +124,7 @@ pub fn buckets(keep: Retentions) -> Vec<BucketSpec> {
         bucket(IDENTITIES, Duration::ZERO, true),
         bucket(CHANNELS, Duration::ZERO, false),
         bucket(POISON, keep.events, false),
+        bucket(ACCOUNTS, Duration::ZERO, false),
         bucket(MEMBERS, MEMBER_TTL, false),
         bucket(FLEET, Duration::ZERO, false),
     ]

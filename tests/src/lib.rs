@@ -1,5 +1,5 @@
 //! The harness of the system tests: a real nats-server, our services in this process or as processes, and fakes of what is
-//! outside: a platform ([`webhook`], [`callback`]) and a model provider ([`model`]).
+//! outside: platforms ([`webhook`] with [`callback`], [`telegram`]) and a model provider ([`model`]).
 //!
 //! A test makes a [`world::World`], runs services in it, says something in a [`chat::Chat`], and waits for what must follow.
 //! Everything is on free ports and in temporary folders, so that tests can run at the same time.
@@ -16,6 +16,7 @@ pub mod proxy;
 pub mod python;
 pub mod secured;
 pub mod service;
+pub mod telegram;
 pub mod wait;
 pub mod webhook;
 pub mod world;

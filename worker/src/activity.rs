@@ -151,6 +151,11 @@ impl Tracker {
         }
     }
 
+    /// Whether nothing goes on until a person has decided.
+    pub(crate) fn waits_for_a_person(&self) -> bool {
+        self.now.borrow().state == State::WaitingForHuman
+    }
+
     /// The model has begun to answer.
     pub(crate) fn streaming(&self) {
         self.now.send_modify(|now| {

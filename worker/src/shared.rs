@@ -57,7 +57,8 @@ impl Shared {
         let names: Vec<&str> = tools.names().into_iter().chain(own).collect();
         let metrics = Metrics::register(&node.metrics, &names)?;
         metrics.sandbox.with_label_values(&[tools.held().label()]).set(1);
-        let attachments = Attachments::new(node.settings.worker.fetch_private)?;
+        let attachments =
+            Attachments::new(node.settings.worker.fetch_private)?.with_platforms(node.bus.clone());
         let (shelf, clock) = (Shelf::new(), SleepClock::start());
         let named = Cache::new(64);
         Ok(Self {

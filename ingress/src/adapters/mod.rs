@@ -1,5 +1,6 @@
 //! The adapters, one folder each.
 
 pub(crate) mod api;
+pub(crate) mod telegram;
 pub(crate) mod web;
 pub(crate) mod webhook;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use node::bus::Bus;
-use proto::outbound::{Kind, Outbound};
+use proto::outbound::{Draft, Kind, Outbound};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::adapter::{Adapter, DeliverError};
-use crate::deliver::ledger::{self, End};
+use crate::adapter::{Adapter, Binding, DeliverError};
+use crate::deliver::ledger::Ledger;
+use crate::deliver::messenger::Messenger;
+use crate::deliver::pace::Pace;
 use crate::metrics::{Departure, Metrics};
 
 /// The pause after the first failed try; it doubles with each.
@@ -18,10 +19,12 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(120);
 
 /// How a delivery ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It ended; the parcel can be acknowledged.
     Ended(Departure),
+    /// It ended, because its chat is gone.
+    Gone(String),
     /// The process stops: the parcel stays in the stream.
     Left,
 }
@@ -30,7 +33,9 @@ pub(crate) enum Verdict {
 #[derive(Clone)]
 pub(crate) struct Courier {
     pub(crate) adapter: Arc<dyn Adapter>,
-    pub(crate) bus: Bus,
+    /// What shows messages; none for a platform that takes our things as they are.
+    pub(crate) messenger: Option<Messenger>,
+    pub(crate) ledger: Ledger,
     pub(crate) metrics: Metrics,
     /// How long a parcel is tried; none means for ever.
     pub(crate) limit: Option<Duration>,
@@ -38,12 +43,29 @@ pub(crate) struct Courier {
 }
 
 impl Courier {
+    /// Shows the text so far of a running turn.
+    pub(crate) async fn draft(&self, draft: &Draft, chat: &Pace) -> Result<(), DeliverError> {
+        match &self.messenger {
+            Some(messenger) => messenger.draft(draft, chat).await,
+            None => self.adapter.draft(draft).await,
+        }
+    }
+
+    /// Takes a parcel out of the way whose chat is gone.
+    pub(crate) async fn skip(&self, outbound: &Outbound, why: String) -> Verdict {
+        let why = format!("skipped, the chat is gone: {why}");
+        tracing::error!(id = %outbound.id, "a delivery is dead: {why}");
+        self.ledger.end(outbound, 0, Some(why)).await;
+        Verdict::Ended(Departure::Dead)
+    }
+
     /// Delivers one parcel, not before `quiet` has passed.
     pub(crate) async fn deliver(
         &self,
         outbound: &Outbound,
         age: Duration,
         quiet: Option<Instant>,
+        chat: &Pace,
     ) -> Verdict {
         if let Some(until) = quiet
             && self.stopped_before(until).await
@@ -51,7 +73,8 @@ impl Courier {
             return Verdict::Left;
         }
         // That a message is closed shows nothing, so saying it twice does no harm.
-        let recorded = !self.adapter.connection_bound() && outbound.kind != Kind::Closed;
+        let bound = self.adapter.capabilities().binding == Binding::Account;
+        let recorded = bound && outbound.kind != Kind::Closed;
         if recorded {
             match self.known(outbound).await {
                 None => return Verdict::Left,
@@ -59,27 +82,31 @@ impl Courier {
                 Some(false) => {}
             }
         }
-        let (tries, dead) = match self.attempt(outbound, age).await {
+        let (tries, why, gone) = match self.attempt(outbound, age, chat).await {
             Attempts::Left => return Verdict::Left,
-            Attempts::Delivered { tries } => (tries, None),
-            Attempts::Dead { tries, why } => (tries, Some(why)),
+            Attempts::Delivered { tries } => {
+                // A messenger has recorded it, with the messages that show it.
+                if recorded && self.messenger.is_none() {
+                    self.ledger.end(outbound, tries, None).await;
+                }
+                return Verdict::Ended(Departure::Delivered);
+            }
+            Attempts::Dead { tries, why } => (tries, why, false),
+            Attempts::Gone { tries, why } => (tries, why, true),
         };
-        let departure = if dead.is_some() { Departure::Dead } else { Departure::Delivered };
-        if let Some(why) = &dead {
-            tracing::error!(id = %outbound.id, tries, "a delivery is dead: {why}");
-        }
+        tracing::error!(id = %outbound.id, tries, "a delivery is dead: {why}");
         if recorded {
-            ledger::record(&self.bus, outbound, tries, dead).await;
+            self.ledger.end(outbound, tries, Some(why.clone())).await;
         }
-        Verdict::Ended(departure)
+        if gone { Verdict::Gone(why) } else { Verdict::Ended(Departure::Dead) }
     }
 
     /// Whether the ledger has it already; none if we were told to stop before it answered.
     async fn known(&self, outbound: &Outbound) -> Option<bool> {
         let mut pause = PAUSE_MIN;
         loop {
-            match ledger::look_up(&self.bus, &outbound.id).await {
-                Ok(end) => return Some(matches!(end, Some(End::Delivered | End::Dead))),
+            match self.ledger.line(&outbound.id).await {
+                Ok(line) => return Some(line.is_some_and(|line| line.end.is_some())),
                 Err(error) => tracing::debug!(%error, "the ledger does not answer"),
             }
             if self.stopped_before(Instant::now() + pause).await {
@@ -89,15 +116,20 @@ impl Courier {
         }
     }
 
-    async fn attempt(&self, outbound: &Outbound, age: Duration) -> Attempts {
+    async fn attempt(&self, outbound: &Outbound, age: Duration, chat: &Pace) -> Attempts {
         let began = Instant::now();
         let mut pause = PAUSE_MIN;
         let mut tries = 0;
         loop {
             tries += 1;
-            let (after, why) = match self.adapter.deliver(outbound).await {
+            let handed = match &self.messenger {
+                Some(messenger) => messenger.deliver(outbound, tries, chat).await,
+                None => self.adapter.deliver(outbound).await,
+            };
+            let (after, why) = match handed {
                 Ok(()) => return Attempts::Delivered { tries },
                 Err(DeliverError::Dead { why }) => return Attempts::Dead { tries, why },
+                Err(DeliverError::Gone { why }) => return Attempts::Gone { tries, why },
                 Err(DeliverError::Retry { after, why }) => (after, why),
             };
             self.metrics.retried(self.adapter.platform());
@@ -125,6 +157,7 @@ impl Courier {
 enum Attempts {
     Delivered { tries: u32 },
     Dead { tries: u32, why: String },
+    Gone { tries: u32, why: String },
     Left,
 }
 

@@ -4,13 +4,17 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use async_nats::Subscriber;
 use async_nats::jetstream::AckKind;
 use async_nats::jetstream::message::Acker;
 use futures_util::StreamExt;
 use node::Node;
+use node::bus::Bus;
 use proto::codec;
+use proto::event::Address;
 use proto::outbound::{Draft, Kind};
+use proto::session::ChatKind;
 use proto::subject;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -18,10 +22,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::adapter::{Adapter, DeliverError, Drafts};
+use crate::adapter::{Adapter, Binding, DeliverError, Drafts, Messages, Rate};
 use crate::deliver::chat::{Chat, Work};
 use crate::deliver::courier::{Courier, Verdict};
 use crate::deliver::fence::Fence;
+use crate::deliver::ledger::Ledger;
+use crate::deliver::messenger::Messenger;
+use crate::deliver::pace::Pace;
 use crate::deliver::reader::{ACK_WAIT, Parcel, Reader};
 use crate::metrics::{Departure, Metrics};
 
@@ -31,15 +38,28 @@ const DRAFT_TICK: Duration = Duration::from_millis(100);
 const GIVE_WAY: Duration = Duration::from_millis(250);
 /// How long showing a draft may take.
 const DRAFT_LIMIT: Duration = Duration::from_secs(5);
+/// How long showing that the agent writes may take.
+const TYPING_LIMIT: Duration = Duration::from_millis(1500);
 /// How long deliveries in hand may take to end when the process stops.
 const FINISH: Duration = Duration::from_secs(3);
+/// How long a chat that is gone is believed to be, before it is tried again.
+const GONE: Duration = Duration::from_secs(600);
+/// The pace of platforms that take our things as they are: they say themselves when it is too much.
+const UNPACED: Rate = Rate::per_second(100_000);
 /// How many ended parcels are remembered, in case their acknowledgement is lost and they come again.
 const ENDED_MAX: usize = 4096;
 
 /// What one job did.
 enum Done {
-    Parcel { sequence: u64, verdict: Verdict },
-    Draft { result: Result<(), DeliverError> },
+    Parcel {
+        sequence: u64,
+        verdict: Verdict,
+    },
+    Draft {
+        result: Result<(), DeliverError>,
+    },
+    /// The sign that the agent writes is shown.
+    Typing,
 }
 
 /// What a running job works on.
@@ -51,6 +71,7 @@ struct Job {
 
 /// One account.
 pub(crate) struct Desk {
+    bus: Bus,
     courier: Courier,
     account: String,
     drafts: Drafts,
@@ -64,33 +85,44 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Opens a desk. The receiver says whether it takes deliveries at the moment.
+    /// Takes the deliveries of an account until `stop`; `up` says whether it does at the moment.
+    ///
+    /// # Errors
+    /// When the adapter's capabilities cannot be worked with.
     pub(crate) fn open(
         node: &Node,
         metrics: &Metrics,
         adapter: Arc<dyn Adapter>,
         account: String,
-    ) -> (watch::Receiver<bool>, impl Future<Output = ()> + Send + 'static) {
-        let (up, is_up) = watch::channel(false);
+        (up, stop): (watch::Sender<bool>, CancellationToken),
+    ) -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
         let (out, parcels) = mpsc::channel(64);
         let reader = Reader {
             bus: node.bus.clone(),
             platform: adapter.platform(),
             account: account.clone(),
-            transient: adapter.connection_bound(),
+            transient: adapter.capabilities().binding == Binding::Connection,
             out,
             up,
-            stop: node.shutdown.clone(),
+            stop: stop.clone(),
         };
+        let settings = &node.settings.ingress;
+        let ledger = Ledger::new(node.bus.clone());
+        let messenger = adapter.capabilities().messages.map(|can| {
+            Messenger::new(adapter.clone(), can, ledger.clone(), settings.duplicates)
+                .context("the platform's messages are too short for any text")
+        });
         let courier = Courier {
-            bus: node.bus.clone(),
+            messenger: messenger.transpose()?,
+            ledger,
             metrics: metrics.clone(),
-            limit: node.settings.ingress.delivery_limit.limit(),
-            stop: node.shutdown.clone(),
+            limit: settings.delivery_limit.limit(),
+            stop,
             adapter: adapter.clone(),
         };
         let desk = Self {
             drafts: adapter.drafts(&account),
+            bus: node.bus.clone(),
             courier,
             account,
             fence: Fence::default(),
@@ -100,10 +132,9 @@ impl Desk {
             jobs: JoinSet::new(),
             running: HashMap::new(),
         };
-        let work = async move {
+        Ok(async move {
             tokio::join!(reader.run(), desk.run(parcels));
-        };
-        (is_up, work)
+        })
     }
 
     async fn run(mut self, mut parcels: mpsc::Receiver<(Parcel, Acker)>) {
@@ -125,7 +156,7 @@ impl Desk {
                 },
                 Some(ended) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => self.end(ended).await,
                 _ = still_at_it.tick() => self.say_still_at_it().await,
-                _ = draft_tick.tick(), if matches!(self.drafts, Drafts::Whole { .. }) => self.show_drafts(),
+                _ = draft_tick.tick(), if self.listens() => self.show(),
                 () = stop.cancelled() => break,
             }
         }
@@ -134,12 +165,41 @@ impl Desk {
         self.finish().await;
     }
 
+    /// Whether anything of a running turn is shown.
+    fn listens(&self) -> bool {
+        self.drafts != Drafts::None || self.typing().is_some()
+    }
+
+    fn can(&self) -> Option<&Messages> {
+        self.courier.messenger.as_ref().map(Messenger::can)
+    }
+
+    /// For how long one sign that the agent writes stays.
+    fn typing(&self) -> Option<Duration> {
+        self.can()?.typing
+    }
+
+    /// How many calls a chat bears.
+    fn rate(&self, address: &Address) -> Rate {
+        self.can().map_or(UNPACED, |can| match address.kind {
+            ChatKind::Dm => can.rates.direct,
+            ChatKind::Group | ChatKind::Channel | ChatKind::Thread => can.rates.group,
+        })
+    }
+
+    fn chat(&mut self, address: &Address) -> &mut Chat {
+        let rate = self.rate(address);
+        self.chats
+            .entry(address.chat.clone())
+            .or_insert_with(|| Chat::new(Instant::now(), address.kind, rate))
+    }
+
     async fn subscribe(&self) -> Option<Subscriber> {
-        if self.drafts == Drafts::None {
+        if !self.listens() {
             return None;
         }
         let subject = subject::draft(self.courier.adapter.platform(), &self.account);
-        match self.courier.bus.client().subscribe(subject).await {
+        match self.bus.client().subscribe(subject).await {
             Ok(subscriber) => Some(subscriber),
             Err(error) => {
                 tracing::error!(%error, account = %self.account, "no drafts will be shown");
@@ -159,11 +219,14 @@ impl Desk {
         }
         self.fence.note(&parcel.outbound);
         let name = parcel.outbound.address.chat.clone();
-        let chat = self.chats.entry(name.clone()).or_default();
-        if let (Some(turn), Kind::Reply | Kind::Closed) =
-            (parcel.outbound.turn, parcel.outbound.kind)
-        {
-            chat.end_preview(turn);
+        let chat = self.chat(&parcel.outbound.address);
+        match (parcel.outbound.turn, parcel.outbound.kind) {
+            (Some(turn), Kind::Reply | Kind::Closed) => {
+                chat.end_preview(turn);
+                chat.typing.stop();
+            }
+            (_, Kind::Question) => chat.typing.stop(),
+            _ => {}
         }
         chat.push(parcel);
         self.advance(&name);
@@ -182,10 +245,16 @@ impl Desk {
             return;
         };
         chat.work = Work::Delivering;
-        let (courier, quiet) = (self.courier.clone(), chat.quiet.take());
+        let (courier, quiet, pace) = (self.courier.clone(), chat.quiet.take(), chat.pace.clone());
+        let now = Instant::now();
+        let gone = chat.gone.as_ref().filter(|(until, _)| now < *until);
+        let gone = gone.map(|(_, why)| why.clone());
         let Parcel { outbound, sequence, age, span } = parcel;
         let job = async move {
-            let verdict = courier.deliver(&outbound, age, quiet).await;
+            let verdict = match gone {
+                Some(why) => courier.skip(&outbound, why).await,
+                None => courier.deliver(&outbound, age, quiet, &pace).await,
+            };
             Done::Parcel { sequence, verdict }
         };
         let id = self.jobs.spawn(job.instrument(span)).id();
@@ -201,7 +270,9 @@ impl Desk {
             }
         };
         let Some(job) = self.running.remove(&id) else { return };
-        if let Some(chat) = self.chats.get_mut(&job.chat) {
+        if let Some(chat) = self.chats.get_mut(&job.chat)
+            && !matches!(done, Some(Done::Typing))
+        {
             chat.work = Work::Idle;
             if let Some(Done::Draft {
                 result: Err(DeliverError::Retry { after: Some(after), .. }),
@@ -211,11 +282,25 @@ impl Desk {
             }
         }
         match done {
+            Some(Done::Parcel { sequence, verdict: Verdict::Gone(why) }) => {
+                if let Some(chat) = self.chats.get_mut(&job.chat) {
+                    chat.gone = Some((Instant::now() + GONE, why));
+                }
+                let platform = self.courier.adapter.platform();
+                self.courier.metrics.departed(platform, Departure::Dead);
+                self.close(sequence, AckKind::Ack).await;
+            }
             Some(Done::Parcel { sequence, verdict: Verdict::Ended(departure) }) => {
+                let delivered = departure == Departure::Delivered;
+                if let Some(chat) = self.chats.get_mut(&job.chat).filter(|_| delivered) {
+                    chat.gone = None;
+                }
                 self.courier.metrics.departed(self.courier.adapter.platform(), departure);
                 self.close(sequence, AckKind::Ack).await;
             }
-            Some(Done::Parcel { verdict: Verdict::Left, .. } | Done::Draft { .. }) => {}
+            Some(
+                Done::Parcel { verdict: Verdict::Left, .. } | Done::Draft { .. } | Done::Typing,
+            ) => {}
             None => {
                 if let Some(sequence) = job.sequence {
                     let platform = self.courier.adapter.platform();
@@ -252,6 +337,12 @@ impl Desk {
         if !self.fence.admits(draft.of) {
             return;
         }
+        if self.typing().is_some() {
+            self.chat(&draft.address).typing.heard(Instant::now(), &draft.address);
+        }
+        if draft.is_sign_of_life() {
+            return;
+        }
         match self.drafts {
             Drafts::None => {}
             Drafts::Pieces => {
@@ -260,31 +351,48 @@ impl Desk {
                 let _ = self.courier.adapter.draft(&draft).await;
             }
             Drafts::Whole { .. } => {
-                let chat = self.chats.entry(draft.address.chat.clone()).or_default();
-                chat.piece(Instant::now(), draft);
+                self.chat(&draft.address).piece(Instant::now(), draft);
             }
         }
     }
 
-    fn show_drafts(&mut self) {
-        let Drafts::Whole { every } = self.drafts else { return };
+    /// Shows what is due of running turns: their text, or that they are at work.
+    fn show(&mut self) {
         let now = Instant::now();
+        let rates = self.can().map(|can| can.rates);
+        let typing = self.typing();
         for (name, chat) in &mut self.chats {
-            let Some(draft) = chat.take_due(now, every) else { continue };
-            self.courier.metrics.drafted(self.courier.adapter.platform());
-            let give_way = CancellationToken::new();
-            chat.work = Work::Drafting(give_way.clone());
-            let adapter = self.courier.adapter.clone();
-            let job = async move {
-                let result = tokio::select! {
-                    result = adapter.draft(&draft) => result,
-                    () = tokio::time::sleep(DRAFT_LIMIT) => Ok(()),
-                    () = async { give_way.cancelled().await; tokio::time::sleep(GIVE_WAY).await } => Ok(()),
+            if let Drafts::Whole { every, growth } = self.drafts {
+                // A group's pace may be slower than the drafts'.
+                let every = rates.map_or(every, |rates| match chat.kind {
+                    ChatKind::Dm => every.max(rates.direct.every()),
+                    ChatKind::Group | ChatKind::Channel | ChatKind::Thread => {
+                        every.max(rates.group.every())
+                    }
+                });
+                if let Some(draft) = chat.take_due(now, every, growth) {
+                    self.courier.metrics.drafted(self.courier.adapter.platform());
+                    let give_way = CancellationToken::new();
+                    chat.work = Work::Drafting(give_way.clone());
+                    let job = show_draft(self.courier.clone(), draft, chat.pace.clone(), give_way);
+                    let id = self.jobs.spawn(job).id();
+                    self.running.insert(id, Job { chat: name.clone(), sequence: None });
+                    continue;
+                }
+            }
+            let idle = matches!(chat.work, Work::Idle);
+            if let (Some(lasts), Some(messenger), true) = (typing, &self.courier.messenger, idle)
+                && let Some(address) = chat.typing.take_due(now, lasts)
+            {
+                let (messenger, pace) = (messenger.clone(), chat.pace.clone());
+                let job = async move {
+                    let shown = messenger.typing(&address, &pace);
+                    let _ = tokio::time::timeout(TYPING_LIMIT, shown).await;
+                    Done::Typing
                 };
-                Done::Draft { result }
-            };
-            let id = self.jobs.spawn(job).id();
-            self.running.insert(id, Job { chat: name.clone(), sequence: None });
+                let id = self.jobs.spawn(job).id();
+                self.running.insert(id, Job { chat: name.clone(), sequence: None });
+            }
         }
     }
 
@@ -301,6 +409,23 @@ impl Desk {
             acknowledge(acker, AckKind::Nak(None)).await;
         }
     }
+}
+
+/// Shows a draft. Where it is one message that is edited, it ends before anything else begins in the chat: a late edit would
+/// undo the reply, and a late send would stand beside it.
+async fn show_draft(
+    courier: Courier,
+    draft: Draft,
+    pace: Arc<Pace>,
+    give_way: CancellationToken,
+) -> Done {
+    let as_is = courier.messenger.is_none();
+    let result = tokio::select! {
+        result = courier.draft(&draft, &pace) => result,
+        () = tokio::time::sleep(DRAFT_LIMIT), if as_is => Ok(()),
+        () = async { give_way.cancelled().await; tokio::time::sleep(GIVE_WAY).await }, if as_is => Ok(()),
+    };
+    Done::Draft { result }
 }
 
 /// The next message of a subscription; never, if there is none.

@@ -1,74 +1,73 @@
-//! The ledger: what was delivered, by outbound id, in the `deliveries` bucket, so that a thing that is produced again (a
-//! scheduler took over, an acknowledgement was lost) is not delivered again.
+//! The ledger: what was tried and what the platform answered, by outbound id, in the `deliveries` bucket. A thing that is
+//! produced again (a scheduler took over, an acknowledgement was lost) is not delivered again, and what was begun by a process
+//! that died is gone on with, not begun again.
 
 use std::time::Duration;
 
 use node::bus::{Bus, ReadError};
 use node::clock;
 use proto::codec;
+use proto::delivery::{End, Line};
 use proto::id::OutboundId;
 use proto::outbound::Outbound;
 use proto::subject;
 use proto::topology::DELIVERIES;
-use serde::{Deserialize, Serialize};
 
-/// How long a line is tried to be written. Without it the only risk is a repetition, so nothing waits longer.
+/// How long a line is tried to be written.
 const WRITE: Duration = Duration::from_secs(5);
 
-/// How a delivery ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum End {
-    /// The platform has it.
-    Delivered,
-    /// Given up.
-    Dead,
+/// The ledger. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger(Bus);
+
+impl Ledger {
+    pub(crate) const fn new(bus: Bus) -> Self {
+        Self(bus)
+    }
+
+    /// The line of an outbound thing.
+    pub(crate) async fn line(&self, id: &OutboundId) -> Result<Option<Line>, ReadError> {
+        let stored = self.0.last(&stream(), &subject_of(id)).await?;
+        let line = stored.filter(node::bus::Stored::is_value).map(|stored| {
+            // A line that cannot be read was written by a newer version: that there is one is what counts.
+            codec::decode(&stored.payload)
+                .unwrap_or(Line { end: Some(End::Delivered), ..Line::default() })
+        });
+        Ok(line)
+    }
+
+    /// Writes a line. False if the broker did not take it in time: the only risk is then a repetition.
+    pub(crate) async fn write(&self, id: &OutboundId, line: &Line) -> bool {
+        // The write is not deduplicated by the stream: its id must differ from that of an earlier line for the same thing.
+        let unique = format!("{id}-{}", hex::encode(node::process::random::<8>()));
+        let payload = codec::encode(line).into();
+        let written = self.0.write_until(&subject_of(id), payload, &unique, WRITE).await;
+        if let Err(error) = &written {
+            tracing::warn!(%error, %id, "a delivery was not recorded; it may be repeated");
+        }
+        written.is_ok()
+    }
+
+    /// Writes that an outbound thing was delivered, or why it is dead.
+    pub(crate) async fn end(&self, outbound: &Outbound, tries: u32, dead: Option<String>) {
+        let line = Line {
+            end: Some(if dead.is_some() { End::Dead } else { End::Delivered }),
+            tries,
+            outbound: dead.is_some().then(|| outbound.clone()),
+            why: dead,
+            ..begun(outbound)
+        };
+        self.write(&outbound.id, &line).await;
+    }
 }
 
-/// One line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Line {
-    pub(crate) end: End,
-    pub(crate) platform: String,
-    pub(crate) account: String,
-    /// When, milliseconds since 1970; for people to read.
-    pub(crate) at_ms: u64,
-    /// How often it was tried by the process that wrote this.
-    pub(crate) tries: u32,
-    /// Why it is dead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) why: Option<String>,
-    /// What is dead, so that it can be looked at and sent again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) outbound: Option<Outbound>,
-}
-
-/// How an outbound thing ended, if it has.
-pub(crate) async fn look_up(bus: &Bus, id: &OutboundId) -> Result<Option<End>, ReadError> {
-    let stored = bus.last(&stream(), &subject_of(id)).await?;
-    let line =
-        stored.filter(node::bus::Stored::is_value).map(|s| codec::decode::<Line>(&s.payload));
-    // A line that cannot be read was written by a newer version: that there is one is what counts.
-    Ok(line.map(|line| line.map_or(End::Delivered, |line| line.end)))
-}
-
-/// Writes that an outbound thing was delivered, or why it is dead.
-pub(crate) async fn record(bus: &Bus, outbound: &Outbound, tries: u32, dead: Option<String>) {
-    let line = Line {
-        end: if dead.is_some() { End::Dead } else { End::Delivered },
+/// The line of something that is begun now.
+pub(crate) fn begun(outbound: &Outbound) -> Line {
+    Line {
         platform: outbound.address.platform.clone(),
         account: outbound.address.account.clone(),
         at_ms: clock::wall_ms(),
-        tries,
-        outbound: dead.is_some().then(|| outbound.clone()),
-        why: dead,
-    };
-    // The write is not deduplicated by the stream: its id must differ from that of an earlier line for the same thing.
-    let id = format!("{}-{}", outbound.id, hex::encode(node::process::random::<8>()));
-    let written =
-        bus.write_until(&subject_of(&outbound.id), codec::encode(&line).into(), &id, WRITE).await;
-    if let Err(error) = written {
-        tracing::warn!(%error, id = %outbound.id, "a delivery was not recorded; it may be repeated");
+        ..Line::default()
     }
 }
 
@@ -77,5 +76,5 @@ fn stream() -> String {
 }
 
 fn subject_of(id: &OutboundId) -> String {
-    subject::bucket_subject(DELIVERIES, &subject::token(&id.to_string()))
+    subject::bucket_subject(DELIVERIES, &subject::delivery_key(id))
 }

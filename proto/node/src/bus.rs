@@ -255,6 +255,22 @@ impl Bus {
         Ok(codec::decode(&answer.payload)?)
     }
 
+    /// The same for an answer that may take longer than usual.
+    ///
+    /// # Errors
+    /// When no one answers within `limit`, or with something unreadable.
+    pub async fn ask_for<T: Serialize, R: DeserializeOwned>(
+        &self,
+        subject: String,
+        message: &T,
+        limit: Duration,
+    ) -> Result<R, AskError> {
+        let request =
+            async_nats::Request::new().payload(codec::encode(message).into()).timeout(Some(limit));
+        let answer = self.client.send_request(subject, request).await?;
+        Ok(codec::decode(&answer.payload)?)
+    }
+
     /// Writes durably, once.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ const STUCK: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 struct Part {
     ready: Result<(), String>,
+    notes: Vec<String>,
     pulse: Option<Instant>,
 }
 
@@ -61,6 +62,12 @@ impl Board {
             .await;
     }
 
+    /// What does not work although everything is ready.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.0.borrow().values().flat_map(|part| part.notes.clone()).collect()
+    }
+
     fn stuck(&self) -> Vec<&'static str> {
         let parts = self.0.borrow();
         let late = |part: &Part| part.pulse.is_some_and(|pulse| pulse.elapsed() > STUCK);
@@ -86,6 +93,16 @@ impl Light {
         self.set(Err(why.into()));
     }
 
+    /// What does not work in the part although it does its work, a line each.
+    pub fn note(&self, notes: Vec<String>) {
+        self.board.send_if_modified(|parts| {
+            let part = parts.entry(self.name).or_insert_with(Part::new);
+            let changed = part.notes != notes;
+            part.notes = notes;
+            changed
+        });
+    }
+
     /// The part's loop has come round.
     pub fn pulse(&self) {
         self.board.send_if_modified(|parts| {
@@ -105,7 +122,7 @@ impl Light {
 
 impl Part {
     fn new() -> Self {
-        Self { ready: Err("starting".into()), pulse: None }
+        Self { ready: Err("starting".into()), notes: Vec::new(), pulse: None }
     }
 }
 
@@ -148,7 +165,10 @@ async fn healthz(State(board): State<Board>) -> Response {
 
 async fn readyz(State(board): State<Board>) -> Response {
     match board.troubles() {
-        troubles if troubles.is_empty() => (StatusCode::OK, "ready\n").into_response(),
+        troubles if troubles.is_empty() => {
+            let notes = board.notes().into_iter().map(|note| format!("{note}\n"));
+            (StatusCode::OK, format!("ready\n{}", notes.collect::<String>())).into_response()
+        }
         troubles => (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "not ready": troubles })))
             .into_response(),
     }

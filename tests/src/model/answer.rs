@@ -68,7 +68,7 @@ const PACE: Duration = Duration::from_millis(50);
 
 enum Piece {
     Send(String),
-    Pause,
+    Pause(Duration),
     Hold,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn stream(
         loop {
             match answer.pieces.pop_front() {
                 Some(Piece::Send(text)) => return Some((Ok(text), answer)),
-                Some(Piece::Pause) => tokio::time::sleep(PACE).await,
+                Some(Piece::Pause(pause)) => tokio::time::sleep(pause).await,
                 Some(Piece::Hold) => {
                     let key = answer.key.clone();
                     // Without anyone left to release it, the test is over.
@@ -118,6 +118,12 @@ fn pieces(step: &Step) -> VecDeque<Piece> {
             pieces.push_back(Piece::Hold);
             pieces.push_back(chunk(json!({}), Some("stop")));
         }
+        Step::Slow(text, pause) => {
+            for piece in words(text) {
+                pieces.extend([piece, Piece::Pause(*pause)]);
+            }
+            pieces.push_back(chunk(json!({}), Some("stop")));
+        }
         Step::Call { name, arguments } => {
             pieces.push_back(call(0, name, arguments));
             pieces.push_back(chunk(json!({}), Some("tool_calls")));
@@ -131,7 +137,7 @@ fn pieces(step: &Step) -> VecDeque<Piece> {
         Step::Think { lasts, then } => {
             for _ in 0..lasts.as_millis() / PACE.as_millis() {
                 pieces.push_back(chunk(json!({ "reasoning_content": "hm" }), None));
-                pieces.push_back(Piece::Pause);
+                pieces.push_back(Piece::Pause(PACE));
             }
             pieces.extend(words(then));
             pieces.push_back(chunk(json!({}), Some("stop")));

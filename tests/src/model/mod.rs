@@ -29,6 +29,8 @@ pub enum Step {
     Say(String),
     /// Streams these words, then keeps the answer open until it is released or the client hangs up.
     Hold(String),
+    /// The same as the first, with this pause between two words.
+    Slow(String, Duration),
     /// Calls a tool.
     Call {
         /// Its name.

@@ -2,6 +2,7 @@
 
 mod admission;
 mod agent;
+mod alive;
 mod approval;
 mod attend;
 mod budget;
@@ -166,7 +167,11 @@ impl Turn {
 
     async fn to_the_end(&self) -> Result<Ended, Lost> {
         // A turn that panics must not take the worker along, and its person must not wait for nothing.
-        let body = AssertUnwindSafe(Box::pin(self.body())).catch_unwind().await;
+        let body = AssertUnwindSafe(Box::pin(self.body())).catch_unwind();
+        let body = tokio::select! {
+            body = body => body,
+            () = alive::show(self) => return Err(Lost),
+        };
         let (ending, result) = match body {
             Ok(Ok(done)) => done,
             Ok(Err(Halt::Lost)) => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use futures_util::future::BoxFuture;
-use ingress::adapter::{Adapter, Binding, Capabilities, DeliverError, Drafts};
+use ingress::adapter::{Account, Adapter, Binding, Capabilities, DeliverError, Drafts};
 use ingress::metrics::Metrics;
 use ingress::publish::{Publisher, Rank};
 use node::Node;
@@ -111,12 +111,19 @@ impl Adapter for Probe {
         PLATFORM
     }
 
-    fn accounts(&self) -> Vec<String> {
-        vec![PLATFORM.into()]
+    fn accounts(&self) -> Vec<Account> {
+        vec![Account::new(PLATFORM, "")]
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { drafts: Drafts::None, binding: Binding::Account }
+    fn capabilities(&self) -> &'static Capabilities {
+        &Capabilities {
+            name: PLATFORM,
+            transports: &[],
+            drafts: Drafts::None,
+            binding: Binding::Account,
+            messages: None,
+            tested: "",
+        }
     }
 
     fn deliver<'a>(&'a self, outbound: &'a Outbound) -> BoxFuture<'a, Result<(), DeliverError>> {

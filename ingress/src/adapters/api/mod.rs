@@ -24,7 +24,9 @@ use self::hub::Hub;
 use self::request::{ApiError, Asked, Form};
 use self::respond::{Line, Waiting};
 use crate::access::Access;
-use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts, OWN_NAME};
+use crate::adapter::{
+    Account, Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts, OWN_NAME, Transport,
+};
 use crate::door;
 use crate::metrics::{Arrival, Metrics};
 use crate::publish::{AcceptError, Publisher, Rank};
@@ -32,6 +34,15 @@ use crate::registry::Parts;
 
 /// The platform's name.
 const PLATFORM: &str = "api";
+/// What it can do.
+pub(crate) const CAPABILITIES: Capabilities = Capabilities {
+    name: "OpenAI-compatible API",
+    transports: &[Transport::Http],
+    drafts: Drafts::Pieces,
+    binding: Binding::Connection,
+    messages: None,
+    tested: "the official client library",
+};
 /// The model that clients see: the agent, whatever model is behind it.
 const MODEL: &str = "talaria";
 /// Who asks: whoever has the token is one person.
@@ -67,12 +78,12 @@ impl Adapter for Api {
         PLATFORM
     }
 
-    fn accounts(&self) -> Vec<String> {
-        self.0.access.iter().map(|_| self.0.node.id.to_string()).collect()
+    fn accounts(&self) -> Vec<Account> {
+        self.0.access.iter().map(|_| Account::new(self.0.node.id.to_string(), "")).collect()
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { drafts: Drafts::Pieces, binding: Binding::Connection }
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
     }
 
     fn routes(&self) -> Router {

@@ -28,7 +28,9 @@ use tokio::sync::mpsc;
 use self::hub::{Hub, Word};
 use self::room::Frame;
 use crate::access::Access;
-use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts};
+use crate::adapter::{
+    Account, Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts, Transport,
+};
 use crate::metrics::{Arrival, Metrics, OpenStream};
 use crate::problem::Problem;
 use crate::publish::Publisher;
@@ -36,6 +38,15 @@ use crate::registry::Parts;
 
 /// The platform's name.
 const PLATFORM: &str = "web";
+/// What it can do.
+pub(crate) const CAPABILITIES: Capabilities = Capabilities {
+    name: "Chat page",
+    transports: &[Transport::Http],
+    drafts: Drafts::Pieces,
+    binding: Binding::Connection,
+    messages: None,
+    tested: "a real browser",
+};
 /// How often an idle stream says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// After what time a browser comes back when its stream ends.
@@ -74,12 +85,12 @@ impl Adapter for Web {
         PLATFORM
     }
 
-    fn accounts(&self) -> Vec<String> {
-        self.0.access.iter().map(|_| self.0.node.id.to_string()).collect()
+    fn accounts(&self) -> Vec<Account> {
+        self.0.access.iter().map(|_| Account::new(self.0.node.id.to_string(), "")).collect()
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { drafts: Drafts::Pieces, binding: Binding::Connection }
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
     }
 
     fn routes(&self) -> Router {

@@ -1,56 +1,21 @@
 //! What a webhook sends: one signed POST for each thing to deliver, and what its answer means.
 
-use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
 use proto::event::Address;
 use proto::outbound::{Draft, Kind, Outbound};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Client, StatusCode, Url, redirect};
+use reqwest::{StatusCode, Url};
 use serde_json::{Value, json};
 
 use super::sign;
 use crate::adapter::DeliverError;
+use crate::http::{Clients, root};
 
-/// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(5);
 /// How long the whole request may take.
-const REQUEST: Duration = Duration::from_secs(20);
+pub(crate) const REQUEST: Duration = Duration::from_secs(20);
 /// How long to keep quiet when the other end says "too many" without saying for how long.
 const QUIET: Duration = Duration::from_secs(5);
-
-/// The clients for callbacks: a proxy that the environment names is used, but never to reach this machine itself.
-#[derive(Clone, Debug)]
-pub(crate) struct Clients {
-    outside: Client,
-    loopback: Client,
-}
-
-impl Clients {
-    /// Builds them.
-    pub(crate) fn new() -> anyhow::Result<Self> {
-        let builder = || {
-            Client::builder()
-                .connect_timeout(CONNECT)
-                .timeout(REQUEST)
-                // A signed body goes where the operator said, and nowhere else.
-                .redirect(redirect::Policy::none())
-                .user_agent(concat!("talaria/", env!("CARGO_PKG_VERSION")))
-        };
-        let built = builder().build().and_then(|outside| {
-            let loopback = builder().no_proxy().build()?;
-            Ok(Self { outside, loopback })
-        });
-        built.context("no HTTP client for callbacks")
-    }
-
-    fn to(&self, url: &Url) -> &Client {
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let loopback = host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
-        if loopback || host == "localhost" { &self.loopback } else { &self.outside }
-    }
-}
 
 /// The body for something to deliver; none if it shows nothing.
 pub(crate) fn outbound(outbound: &Outbound, chat_name: Option<&str>) -> Option<Value> {
@@ -128,10 +93,8 @@ pub(crate) async fn post(
         Err(error) if error.is_builder() => {
             Err(DeliverError::Dead { why: "callback_url cannot be posted to".into() })
         }
-        // The address may hold a secret: it is not repeated in what is logged.
         Err(error) => {
-            let why = format!("no answer: {}", root(&error.without_url()));
-            Err(DeliverError::Retry { after: None, why })
+            Err(DeliverError::Retry { after: None, why: format!("no answer: {}", root(error)) })
         }
     }
 }
@@ -162,16 +125,6 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-fn root(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        text = error.to_string();
-        source = error.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use proto::id::{Attempt, OutboundId, TurnId};
@@ -186,7 +139,7 @@ mod tests {
     fn retry(status: u16, after: &str) -> Option<Option<Duration>> {
         match meaning(StatusCode::from_u16(status).unwrap(), &headers(after)) {
             Err(DeliverError::Retry { after, .. }) => Some(after),
-            Ok(()) | Err(DeliverError::Dead { .. }) => None,
+            Ok(()) | Err(DeliverError::Dead { .. } | DeliverError::Gone { .. }) => None,
         }
     }
 

@@ -19,9 +19,12 @@ use proto::access::Rules;
 use proto::outbound::{Draft, Outbound};
 use serde_json::{Value, json};
 
-use crate::adapter::{Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts};
+use crate::adapter::{
+    Account, Adapter, Binding, BoxFuture, Capabilities, DeliverError, Drafts, Transport,
+};
 use crate::door;
 use crate::gate::{Arrival, Gate, Outcome, Policy, Refused};
+use crate::http::Clients;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::publish::AcceptError;
@@ -29,8 +32,15 @@ use crate::registry::Parts;
 
 /// The platform's name.
 const PLATFORM: &str = "webhook";
-/// The least time between two drafts of one turn.
-const DRAFT_EVERY: Duration = Duration::from_secs(1);
+/// What it can do.
+pub(crate) const CAPABILITIES: Capabilities = Capabilities {
+    name: "Generic webhook",
+    transports: &[Transport::Webhook],
+    drafts: Drafts::Whole { every: Duration::from_secs(1), growth: 1 },
+    binding: Binding::Account,
+    messages: None,
+    tested: "a fake of the other end",
+};
 /// How many chats' names are remembered.
 const NAMES_MAX: u64 = 10_000;
 
@@ -52,7 +62,7 @@ pub(crate) fn build(parts: &Parts) -> anyhow::Result<Arc<dyn Adapter>> {
     }
     Ok(Arc::new(Webhook(Arc::new(Inner {
         hooks,
-        clients: callback::Clients::new()?,
+        clients: Clients::new(&parts.node.settings.network, callback::REQUEST)?,
         metrics: parts.metrics.clone(),
         body_limit: settings.body_limit.min(parts.node.bus.payload_limit()),
         names: Cache::new(NAMES_MAX),
@@ -100,7 +110,7 @@ struct Hook {
 
 struct Inner {
     hooks: BTreeMap<String, Hook>,
-    clients: callback::Clients,
+    clients: Clients,
     metrics: Metrics,
     body_limit: usize,
     /// What chats call themselves, by hook and chat: addresses do not carry it, and the other end likes to see it again.
@@ -112,17 +122,17 @@ impl Adapter for Webhook {
         PLATFORM
     }
 
-    fn accounts(&self) -> Vec<String> {
-        self.0.hooks.keys().cloned().collect()
+    fn accounts(&self) -> Vec<Account> {
+        self.0.hooks.keys().map(|name| Account::new(name, "")).collect()
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { drafts: Drafts::Whole { every: DRAFT_EVERY }, binding: Binding::Account }
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
     }
 
     fn drafts(&self, account: &str) -> Drafts {
         match self.0.hooks.get(account) {
-            Some(hook) if hook.settings.drafts => self.capabilities().drafts,
+            Some(hook) if hook.settings.drafts => CAPABILITIES.drafts,
             Some(_) | None => Drafts::None,
         }
     }

@@ -142,7 +142,7 @@ fn a_stop_is_not_kept_waiting_by_a_transcription_and_what_was_said_is_kept() {
         let gauge = hands.gauge.clone();
         let stop = async {
             heard.recv().await.unwrap();
-            assert_eq!(gauge.read().detail, "transcribing a voice note");
+            assert_eq!(gauge.read().last_activity_desc, "transcribing a voice note");
             hands.interrupt();
         };
         let both = async { tokio::join!(turn.run(), stop) };

@@ -37,7 +37,7 @@ const PLACES: [Place; 9] = [
     ("terminal command", "terminal", |now| now.state == Doing::RunningTool),
     ("approval", "approve", |now| now.state == Doing::WaitingForHuman),
     ("question", "clarify", |now| now.state == Doing::WaitingForHuman),
-    ("two sub-agents", "delegate", |now| now.detail.contains("asks its model")),
+    ("two sub-agents", "delegate", |now| now.last_activity_desc.contains("asks its model")),
     ("MCP call", "mcp", |now| now.state == Doing::RunningTool),
     ("compression", "/compress", |now| now.state == Doing::Compressing),
 ];

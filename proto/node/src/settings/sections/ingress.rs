@@ -17,8 +17,25 @@ pub struct Ingress {
     pub body_limit: usize,
     /// How long a delivery is tried before it is given up as dead.
     pub delivery_limit: Span,
+    /// What is done with a message that may have arrived, where the platform cannot tell.
+    pub duplicates: Duplicates,
     /// The generic webhooks, by name.
     pub webhook: BTreeMap<String, Webhook>,
+    /// The bots on Telegram, by name.
+    pub telegram: BTreeMap<String, Telegram>,
+}
+
+/// What is done with a message that may have arrived: its answer was lost, and the platform cannot be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Duplicates {
+    /// It is sent again, and says that it may be a duplicate.
+    #[default]
+    Label,
+    /// It is sent again as it is.
+    Repeat,
+    /// It is not sent again, and listed as not delivered.
+    Withhold,
 }
 
 impl Default for Ingress {
@@ -27,7 +44,9 @@ impl Default for Ingress {
             token: Secret::default(),
             body_limit: 512 * 1024,
             delivery_limit: Span::seconds(24 * 3600),
+            duplicates: Duplicates::default(),
             webhook: BTreeMap::new(),
+            telegram: BTreeMap::new(),
         }
     }
 }
@@ -52,4 +71,52 @@ pub struct Webhook {
     pub drafts: bool,
     /// What a message does to a running turn; none means as `[agent]` says.
     pub busy_mode: Option<BusyMode>,
+}
+
+/// `[ingress.telegram.<name>]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Telegram {
+    /// The bot's token, from its maker on Telegram.
+    pub token: Secret,
+    /// How updates come.
+    pub mode: TelegramMode,
+    /// Where Telegram reaches our door, for the mode `webhook`: `https://example.org`.
+    pub public_url: String,
+    /// What Telegram proves itself with, for the mode `webhook`: 1 to 256 letters, digits, `-` and `_`.
+    pub webhook_secret: Secret,
+    /// Where the Bot API is, for a server of one's own.
+    pub base_url: String,
+    /// Whether the text of a running turn is shown as it grows.
+    pub drafts: bool,
+    /// How long one request waits for updates.
+    pub poll: Span,
+    /// How long any other request may take.
+    pub timeout: Span,
+}
+
+impl Default for Telegram {
+    fn default() -> Self {
+        Self {
+            token: Secret::default(),
+            mode: TelegramMode::default(),
+            public_url: String::new(),
+            webhook_secret: Secret::default(),
+            base_url: "https://api.telegram.org".into(),
+            drafts: true,
+            poll: Span::seconds(30),
+            timeout: Span::seconds(20),
+        }
+    }
+}
+
+/// How a bot's updates come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TelegramMode {
+    /// We ask for them.
+    #[default]
+    Polling,
+    /// Telegram posts them to us.
+    Webhook,
 }

@@ -6,6 +6,7 @@ mod hooks;
 mod ingress;
 mod model;
 mod nats;
+mod network;
 mod scheduler;
 mod streams;
 mod telemetry;
@@ -18,9 +19,10 @@ use serde::{Deserialize, Serialize};
 pub use self::access::{Access, Bots, ChannelAccess, PlatformAccess, UnauthorizedDm};
 pub use self::agent::{Acp, Agent, Edits, Limits};
 pub use self::hooks::{Hook, OnError};
-pub use self::ingress::{Ingress, Webhook};
+pub use self::ingress::{Duplicates, Ingress, Telegram, TelegramMode, Webhook};
 pub use self::model::Model;
 pub use self::nats::Nats;
+pub use self::network::Network;
 pub use self::scheduler::Scheduler;
 pub use self::streams::Streams;
 pub use self::telemetry::{LogFormat, Telemetry};
@@ -48,6 +50,8 @@ pub struct Settings {
     pub access: Access,
     /// Programs and addresses that hear of what happens, by name.
     pub hooks: BTreeMap<String, Hook>,
+    /// How other hosts are reached.
+    pub network: Network,
     /// Logs and traces.
     pub telemetry: Telemetry,
 }

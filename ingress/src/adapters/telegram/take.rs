@@ -1,0 +1,81 @@
+//! Takes one update: reads it and brings it to the gate. Only then may Telegram be told that we have it.
+
+use serde_json::{Value, json};
+
+use super::update::{News, Update, read};
+use super::{Bound, Inner};
+use crate::gate::{Arrival, Outcome};
+use crate::publish::AcceptError;
+
+impl Inner {
+    /// Takes an update. An error means that Telegram must send it again; what can never be taken is set aside.
+    pub(super) async fn take(&self, bot: &Bound, raw: Value) -> Result<(), AcceptError> {
+        let bytes = raw.to_string();
+        let update = match serde_json::from_value::<Update>(raw) {
+            Ok(update) => update,
+            Err(error) => return bot.gate.set_aside(bytes.as_bytes(), &error.to_string()).await,
+        };
+        let me = bot.me().await.map_err(|error| {
+            tracing::warn!("Telegram does not say who the bot is: {error}");
+            AcceptError::Unavailable
+        })?;
+        match read(update, &bot.name, me) {
+            News::Nothing => Ok(()),
+            News::Moved { from, to } => bot.gate.moved(&from, &to).await,
+            News::Said(arrival) => bot.admit(*arrival, bytes.as_bytes()).await.map(drop),
+            News::Pressed { arrival, callback, message } => {
+                let chat = arrival.place.chat.clone();
+                let taken = bot.admit(*arrival, bytes.as_bytes()).await;
+                self.pressed(bot, &chat, (&callback, &message), &taken).await;
+                taken.map(drop)
+            }
+        }
+    }
+
+    /// Ends the waiting that a pressed button shows, and takes the buttons away from a question that is decided. Best effort: the
+    /// waiting ends by itself, and a second press does no harm.
+    async fn pressed(
+        &self,
+        bot: &Bound,
+        chat: &str,
+        (callback, message): (&str, &str),
+        taken: &Result<Option<Outcome>, AcceptError>,
+    ) {
+        let done =
+            matches!(taken, Ok(Some(Outcome::Stored(_) | Outcome::Duplicate(_) | Outcome::Done)));
+        let text = match taken {
+            _ if done => "",
+            Err(_) => "That did not work; press again.",
+            Ok(_) => "You may not decide this.",
+        };
+        let arguments = json!({ "callback_query_id": callback, "text": text });
+        let answered = self.call::<Value>(&bot.name, "answerCallbackQuery", &arguments).await;
+        if let Err(error) = answered {
+            tracing::debug!("a pressed button was not answered: {error}");
+        }
+        if !done {
+            return;
+        }
+        let arguments =
+            json!({ "chat_id": super::number(chat), "message_id": super::number(message) });
+        let edited = self.call::<Value>(&bot.name, "editMessageReplyMarkup", &arguments).await;
+        if let Err(error) = edited {
+            tracing::debug!("the buttons of a question stay: {error}");
+        }
+    }
+}
+
+impl Bound {
+    /// Brings something to the gate. None for what is too large ever to be taken, which is set aside.
+    async fn admit(&self, arrival: Arrival, raw: &[u8]) -> Result<Option<Outcome>, AcceptError> {
+        match self.gate.admit(arrival).await {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(error @ AcceptError::TooLarge) => {
+                self.gate.set_aside(raw, &error.to_string()).await?;
+                Ok(None)
+            }
+            Err(AcceptError::NotAllowed) => Ok(None),
+            Err(error @ AcceptError::Unavailable) => Err(error),
+        }
+    }
+}

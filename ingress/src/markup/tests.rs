@@ -1,0 +1,1 @@
+//! The pages of texts, held against a strict reader of each dialect.
