@@ -186,7 +186,12 @@ pub const REGISTRY: &[Spec] = &[
         "[name|default]",
         "show or choose the model of this session",
     ),
-    spec(Name::Bypass(Bypass::Approve), &["approve"], "[id|all]", "allow what the agent asked for"),
+    spec(
+        Name::Bypass(Bypass::Approve),
+        &["approve"],
+        "[id|all] [session|always]",
+        "allow what the agent asked for, once or also later",
+    ),
     spec(
         Name::Bypass(Bypass::Deny),
         &["deny"],

@@ -1,6 +1,8 @@
 //! The lease: the one record of a session. It says what the session is, what must be sent because of it, and which input it
 //! has seen. Only the owner of the session's partition writes it, each time by compare-and-set.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Address, BusyMode, User};
@@ -69,7 +71,7 @@ pub struct Lease {
 }
 
 /// What people have set for a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Choices {
     /// `/busy`: what a message does to a running turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +79,9 @@ pub struct Choices {
     /// `/yolo`: what the agent asks is approved without asking anyone.
     #[serde(default, skip_serializing_if = "is_false")]
     pub yolo: bool,
+    /// `/approve session`: what is approved without asking, until the session is reset.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub approved: BTreeSet<String>,
 }
 
 impl Choices {
@@ -205,13 +210,16 @@ pub struct Turn {
 }
 
 /// Something that a turn waits for a person to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ask {
     /// Its id.
     pub id: AskId,
     /// What is wanted.
     #[serde(default)]
     pub kind: AskKind,
+    /// What an approval for more than this once covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }
 
 /// Who caused something, and where to answer it.

@@ -160,12 +160,27 @@ pub enum AskKind {
     Question,
 }
 
+/// For how long an approval holds that is for more than one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Until the session is reset.
+    Session,
+    /// For good, for the person who says so.
+    Always,
+}
+
 /// A decision on an ask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// Go ahead.
     Approved,
+    /// Go ahead, and with the like of it later on.
+    ApprovedFor {
+        /// For how long.
+        scope: Scope,
+    },
     /// Do not.
     Denied {
         /// What the person said, if anything.
@@ -211,6 +226,17 @@ pub enum Control {
         /// What was decided.
         decision: Decision,
     },
+}
+
+impl Decision {
+    /// Whether it says yes.
+    #[must_use]
+    pub const fn is_approval(&self) -> bool {
+        match self {
+            Self::Approved | Self::ApprovedFor { .. } => true,
+            Self::Denied { .. } | Self::Answered { .. } => false,
+        }
+    }
 }
 
 impl Control {
@@ -284,6 +310,18 @@ pub enum News {
         /// What is wanted.
         #[serde(default)]
         kind: AskKind,
+        /// What an approval for more than this once would cover; none where there is only this once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+    },
+    /// It has something to say in another chat.
+    Said {
+        /// The number of what is said, within the attempt.
+        number: u32,
+        /// Where.
+        address: Address,
+        /// The words.
+        text: String,
     },
     /// It waits no longer (answered, timed out, or stopped).
     AskClosed {

@@ -10,6 +10,7 @@ pub mod chat;
 pub mod http;
 pub mod model;
 pub mod nats;
+pub mod npm;
 pub mod process;
 pub mod python;
 pub mod service;

@@ -122,6 +122,19 @@ impl Process {
         self.signal(Signal::SIGTERM);
     }
 
+    /// How much memory it has in use, kilobytes.
+    ///
+    /// # Panics
+    /// When it is gone.
+    #[must_use]
+    pub fn memory_kb(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid));
+        let status = status.expect("a running process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let words = line.and_then(|line| line.split_whitespace().next());
+        words.and_then(|kb| kb.parse().ok()).expect("a size in kB")
+    }
+
     fn signal(&self, signal: Signal) {
         kill(self.pid, signal).unwrap_or_else(|error| panic!("{signal} to {}: {error}", self.role));
     }

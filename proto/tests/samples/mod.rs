@@ -16,7 +16,7 @@ use proto::session::{ChatKind, SessionKey, SessionParts};
 use proto::transcript::{Body, CallStatus, Entry, External, Profile, ToolCall};
 use proto::turn::{
     AskKind, Beat, BeatReply, BeatTurn, Claim, ClaimReply, Control, Decision, Denial, News,
-    Outcome, StopReason, TurnKind, TurnOrder, TurnRef, TurnReport, Usage,
+    Outcome, Scope, StopReason, TurnKind, TurnOrder, TurnRef, TurnReport, Usage,
 };
 use talaria_proto as proto;
 
@@ -125,7 +125,7 @@ fn turn() -> Turn {
         forget: Vec::new(),
         more: Vec::new(),
         steers: vec![waiting()],
-        asks: vec![Ask { id: ask(), kind: AskKind::Question }],
+        asks: vec![Ask { id: ask(), kind: AskKind::Question, rule: Some("deletes".into()) }],
         answers: vec![(ask(), Decision::Denied { reason: Some("no".into()) })],
         notices: 1,
         warned: true,
@@ -187,7 +187,16 @@ fn inputs() {
     frozen("inbox-finished", &report(News::Finished { outcome, reply, steered, usage }));
     frozen(
         "inbox-asked",
-        &report(News::Asked { ask: ask(), text: "may I?".into(), kind: AskKind::Question }),
+        &report(News::Asked {
+            ask: ask(),
+            text: "may I?".into(),
+            kind: AskKind::Question,
+            rule: Some("deletes".into()),
+        }),
+    );
+    frozen(
+        "inbox-said",
+        &report(News::Said { number: 1, address: address(), text: "words".into() }),
     );
     frozen("inbox-ask-closed", &report(News::AskClosed { ask: ask() }));
     frozen("inbox-handed-back", &report(News::HandedBack));
@@ -218,7 +227,11 @@ fn leases_that_gather_and_remember() {
     let decision = Decided::Queued { reason: QueueReason::Burst };
     let chosen = Lease {
         queue: vec![gathered(Burst::Photos), gathered(Burst::Collected)],
-        choices: Choices { busy: Some(BusyMode::Rollback), yolo: true },
+        choices: Choices {
+            busy: Some(BusyMode::Rollback),
+            yolo: true,
+            approved: ["deletes".to_owned()].into(),
+        },
         suspended: true,
         last: Some(Last { message: "m1".into(), decision }),
         background: vec![session().background(Seq::new(4))],
@@ -275,6 +288,11 @@ fn heartbeats() {
                 Control::Abandon { of: of() },
                 Control::Steer { of: of(), seq: Seq::new(5) },
                 Control::Answer { of: of(), ask: ask(), decision: Decision::Approved },
+                Control::Answer {
+                    of: of(),
+                    ask: ask(),
+                    decision: Decision::ApprovedFor { scope: Scope::Always },
+                },
                 Control::Answer {
                     of: of(),
                     ask: ask(),

@@ -4,13 +4,16 @@ use proto::id::{AskId, OutboundId};
 use proto::lease::{Ask, Effect, Phase, Turn, Waiting};
 use proto::outbound::{Kind, Outbound};
 use proto::receipt::Decided;
-use proto::turn::{AskKind, Control, Decision};
+use proto::turn::{AskKind, Control, Decision, Scope};
 
 use crate::session::Step;
 use crate::wording;
 
 /// How much of a question is shown, in characters: the lease stays small.
 const QUESTION_CHARS: usize = 2_000;
+
+/// How many kinds of things can be approved for a session.
+const RULES_MAX: usize = 32;
 
 /// Which asks are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +32,20 @@ fn which(word: &str) -> Option<Which> {
 }
 
 impl Step<'_> {
-    /// `/approve [id]`
+    /// `/approve [id|all] [session|always]`
     pub(crate) fn approve(&mut self, waiting: &Waiting, args: &str) -> Decided {
-        let word = args.split_whitespace().next().unwrap_or_default();
-        match (which(word), word) {
-            (Some(which), _) => self.decide(waiting, which, &Decision::Approved),
-            (None, "") => self.decide(waiting, Which::Oldest, &Decision::Approved),
-            (None, _) => self.answer(waiting, wording::not_an_ask(args)),
+        let (mut asks, mut decision) = (Which::Oldest, Decision::Approved);
+        for word in args.split_whitespace() {
+            let word = word.to_ascii_lowercase();
+            match (word.as_str(), which(&word)) {
+                ("once", _) => decision = Decision::Approved,
+                ("session", _) => decision = Decision::ApprovedFor { scope: Scope::Session },
+                ("always", _) => decision = Decision::ApprovedFor { scope: Scope::Always },
+                (_, Some(which)) => asks = which,
+                (_, None) => return self.answer(waiting, wording::not_an_ask(args)),
+            }
         }
+        self.decide(waiting, asks, &decision)
     }
 
     /// `/deny [id] [reason]`
@@ -67,7 +76,7 @@ impl Step<'_> {
         if turn.origin.user.id != waiting.origin.user.id {
             return self.answer(waiting, wording::not_yours_to_decide());
         }
-        turn.asks.retain(|open| !asks.contains(&open.id));
+        let decided: Vec<_> = turn.asks.extract_if(.., |open| asks.contains(&open.id)).collect();
         turn.answers.extend(asks.iter().map(|ask| (*ask, decision.clone())));
         let (worker, turn) = (*worker, turn.clone());
         for ask in &asks {
@@ -76,7 +85,22 @@ impl Step<'_> {
                 Control::Answer { of: self.name(&turn), ask: *ask, decision: decision.clone() },
             );
         }
-        self.answer(waiting, wording::decision(decision, asks.len()))
+        let rules: Vec<String> = decided.into_iter().filter_map(|ask| ask.rule).collect();
+        let text = wording::decision(decision, asks.len(), !rules.is_empty());
+        if matches!(decision, Decision::ApprovedFor { .. }) {
+            self.remember_approved(rules);
+        }
+        self.answer(waiting, text)
+    }
+
+    /// What is approved for more than once is not asked again in this session.
+    fn remember_approved(&mut self, rules: Vec<String>) {
+        let approved = &mut self.lease().choices.approved;
+        for rule in rules {
+            if approved.len() < RULES_MAX {
+                approved.insert(rule);
+            }
+        }
     }
 
     /// The question that the words of a person answer: the oldest that their turn waits for.
@@ -103,29 +127,33 @@ impl Step<'_> {
     }
 
     /// A turn asks.
-    pub(crate) fn asked(&mut self, ask: AskId, kind: AskKind, text: &str) {
-        let yolo = kind == AskKind::Approval && self.session.lease.choices.yolo;
+    pub(crate) fn asked(&mut self, ask: Ask, text: &str) {
+        let (kind, choices) = (ask.kind, &self.session.lease.choices);
+        let known = ask.rule.as_ref().is_some_and(|rule| choices.approved.contains(rule));
+        let is_approved = kind == AskKind::Approval && (choices.yolo || known);
+        let id = ask.id;
         let Phase::Running { turn, worker } = &mut self.session.lease.phase else { return };
-        if ask.turn != turn.id || ask.attempt != turn.attempt {
+        if id.turn != turn.id || id.attempt != turn.attempt {
             return;
         }
-        if yolo {
-            turn.answers.push((ask, Decision::Approved));
+        if is_approved {
+            turn.answers.push((id, Decision::Approved));
             let (worker, turn) = (*worker, turn.clone());
             self.tell(
                 worker,
-                Control::Answer { of: self.name(&turn), ask, decision: Decision::Approved },
+                Control::Answer { of: self.name(&turn), ask: id, decision: Decision::Approved },
             );
             return;
         }
-        turn.asks.push(Ask { id: ask, kind });
+        turn.asks.push(ask);
         let turn: Turn = turn.clone();
         let text = text.chars().take(QUESTION_CHARS).collect();
         let outbound = self.outbound_of_turn(&turn, "ask", Kind::Question, text);
-        let id = OutboundId::of_turn(turn.id, &format!("ask-{}-{}", ask.attempt.get(), ask.number));
+        let name = format!("ask-{}-{}", id.attempt.get(), id.number);
         // Buttons decide; a question wants words.
-        let buttons = (kind == AskKind::Approval).then_some(ask);
-        let outbound = Outbound { id, ask: buttons, ..outbound };
+        let buttons = (kind == AskKind::Approval).then_some(id);
+        let outbound =
+            Outbound { id: OutboundId::of_turn(turn.id, &name), ask: buttons, ..outbound };
         self.lease().effects.push(Effect::Send { outbound });
     }
 

@@ -32,6 +32,9 @@ impl Step<'_> {
     /// `/new`: drops what runs and waits, then begins a fresh conversation in a turn of its own.
     pub(crate) fn reset(&mut self, waiting: Waiting) -> Decided {
         self.clear_queue();
+        // What was approved was approved for what is set aside now.
+        self.lease().choices.approved.clear();
+        self.lease().choices.yolo = false;
         match &self.session.lease.phase {
             Phase::Idle => self.start(waiting, 0),
             Phase::Collecting { .. } | Phase::Starting { .. } => {

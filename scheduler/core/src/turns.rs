@@ -1,8 +1,9 @@
 //! The life of a turn: ordered, claimed, reported, given to another worker, ended; and what follows it.
 
+use proto::event::Address;
 use proto::id::{Attempt, Epoch, OutboundId, ProcessId, Seq};
-use proto::lease::{Effect, Phase, Turn, Waiting};
-use proto::outbound::Kind;
+use proto::lease::{Ask, Effect, Phase, Turn, Waiting};
+use proto::outbound::{Kind, Outbound};
 use proto::receipt::{End, Fact, Fate};
 use proto::turn::{
     Claim, ClaimReply, Control, Denial, News, Outcome, StopReason, TurnKind, TurnReport,
@@ -153,8 +154,13 @@ impl Step<'_> {
             | Phase::Stopping { .. } => return,
         };
         match &report.news {
-            News::Asked { ask, text, kind } => self.asked(*ask, *kind, text),
+            News::Asked { ask, text, kind, rule } => {
+                self.asked(Ask { id: *ask, kind: *kind, rule: rule.clone() }, text);
+            }
             News::AskClosed { ask } => self.ask_closed(*ask),
+            // After a stop nothing more is said.
+            News::Said { .. } if stopped.is_some() => {}
+            News::Said { number, address, .. } => self.said(seq, &turn, *number, address),
             News::HandedBack => match stopped {
                 Some(why) => self.release(&turn, why),
                 None => self.again(turn, true),
@@ -163,6 +169,22 @@ impl Step<'_> {
                 self.finished(seq, &turn, stopped, *outcome, steered)
             }
         }
+    }
+
+    /// The turn says something in another chat. The words stay in the report.
+    fn said(&mut self, seq: Seq, turn: &Turn, number: u32, address: &Address) {
+        let name = format!("said-{}-{number}", turn.attempt.get());
+        let outbound = Outbound {
+            address: address.clone(),
+            reply_to: None,
+            ..self.outbound(
+                OutboundId::of_turn(turn.id, &name),
+                Kind::Notice,
+                &turn.origin,
+                String::new(),
+            )
+        };
+        self.lease().effects.push(Effect::Reply { report: seq, outbound });
     }
 
     fn finished(

@@ -7,7 +7,7 @@ use proto::id::AskId;
 use proto::lease::{Ask, Last};
 use proto::receipt::{Decided, QueueReason, Refusal};
 use proto::session::SessionKey;
-use proto::turn::{AskKind, Decision};
+use proto::turn::{AskKind, Decision, Scope};
 
 /// What became of a message; `place` is its place in the queue, from 1.
 pub(crate) fn decided(decision: Decided, place: usize) -> String {
@@ -264,8 +264,17 @@ pub(crate) fn not_yours_to_decide() -> String {
     "Only the person whose message started the turn can decide this.".into()
 }
 
-pub(crate) fn decision(decision: &Decision, count: usize) -> String {
+/// What was decided on so many asks; `lasts` if the like of one of them can be approved for longer.
+pub(crate) fn decision(decision: &Decision, count: usize, lasts: bool) -> String {
     let done = match decision {
+        Decision::ApprovedFor { scope } if lasts => {
+            let until = match scope {
+                Scope::Session => "in this session, until /new",
+                Scope::Always => "from you, from now on",
+            };
+            return format!("Approved, and the like of it {until}.");
+        }
+        Decision::ApprovedFor { .. } => "Approved",
         Decision::Approved => "Approved",
         Decision::Denied { .. } => "Denied",
         Decision::Answered { .. } => "Answered",

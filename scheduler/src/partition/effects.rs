@@ -97,7 +97,11 @@ async fn reply_text(owner: &Owner, at: Seq, work: &[Work]) -> anyhow::Result<Opt
             Some(_) | None => return Ok(None),
         },
     };
-    Ok(if let News::Finished { reply, .. } = report.news { Some(reply) } else { None })
+    Ok(match report.news {
+        News::Finished { reply, .. } => Some(reply),
+        News::Said { text, .. } => Some(text),
+        News::Asked { .. } | News::AskClosed { .. } | News::HandedBack => None,
+    })
 }
 
 /// An input that is no longer in memory. One that has expired or cannot be read has no effect any more.

@@ -10,6 +10,22 @@ pub(crate) struct Danger {
     pub(crate) why: &'static str,
 }
 
+/// What no one can foresee, so that it is asked about each time.
+const UNFORESEEN: [&str; 5] = [
+    "cannot be understood without running it",
+    "defines a function that calls itself (a fork bomb?)",
+    "runs something that only the run will tell",
+    "runs what it fetches from the network",
+    "runs what another command writes",
+];
+
+impl Danger {
+    /// What an approval for more than this once covers: everything that is asked about for the same reason.
+    pub(crate) fn rule(&self) -> Option<&'static str> {
+        (!UNFORESEEN.contains(&self.why)).then_some(self.why)
+    }
+}
+
 /// Commands that run the command that follows them.
 const WRAPPERS: [&str; 15] = [
     "env", "nohup", "nice", "ionice", "time", "timeout", "stdbuf", "setsid", "xargs", "command",

@@ -2,7 +2,7 @@
 
 use proto::activity::State;
 use proto::id::AskId;
-use proto::turn::{AskKind, Decision, News};
+use proto::turn::{AskKind, Decision, News, Scope};
 
 use super::agent::Agent;
 use super::{Halt, Stop};
@@ -10,6 +10,18 @@ use crate::tools::danger::Danger;
 
 /// The most of a command that is shown.
 const COMMAND_BYTES_MAX: usize = 1500;
+
+/// What is asked.
+pub(super) struct Question<'a> {
+    /// A few words on it.
+    pub(super) about: &'a str,
+    /// What is wanted.
+    pub(super) kind: AskKind,
+    /// What the person reads.
+    pub(super) text: String,
+    /// What an approval for more than this once would cover.
+    pub(super) rule: Option<String>,
+}
 
 /// What came of the question.
 pub(super) enum Verdict {
@@ -38,8 +50,26 @@ impl Agent<'_> {
         command: &str,
         danger: &Danger,
     ) -> Result<Verdict, Halt> {
-        Ok(match self.ask(command, AskKind::Approval, question(command, danger)).await? {
-            Heard::Decision(Decision::Approved) => Verdict::Approved,
+        let rule = danger.rule();
+        if let Some(rule) = rule
+            && self.turn.is_approved(rule).await?
+        {
+            return Ok(Verdict::Approved);
+        }
+        let question = Question {
+            about: command,
+            kind: AskKind::Approval,
+            text: question(command, danger),
+            rule: rule.map(str::to_owned),
+        };
+        Ok(match self.ask(question).await? {
+            Heard::Decision(Decision::ApprovedFor { scope: Scope::Always }) => {
+                if let Some(rule) = rule {
+                    self.turn.approve_always(rule).await?;
+                }
+                Verdict::Approved
+            }
+            Heard::Decision(Decision::Approved | Decision::ApprovedFor { .. }) => Verdict::Approved,
             Heard::Decision(Decision::Denied { reason }) => {
                 let reason = reason.map(|words| format!(" They said: {words}")).unwrap_or_default();
                 Verdict::Refused(refusal(&format!("A person refused this.{reason}")))
@@ -53,12 +83,8 @@ impl Agent<'_> {
     }
 
     /// Asks, and waits for the answer, the end of the turn, or the time limit.
-    pub(super) async fn ask(
-        &self,
-        about: &str,
-        kind: AskKind,
-        text: String,
-    ) -> Result<Heard, Halt> {
+    pub(super) async fn ask(&self, question: Question<'_>) -> Result<Heard, Halt> {
+        let Question { about, kind, text, rule } = question;
         let turn = self.turn;
         let (of, number) = (turn.order.of, turn.counts.ask());
         let ask = AskId { turn: of.turn, attempt: of.attempt, number };
@@ -66,7 +92,7 @@ impl Agent<'_> {
         turn.fence.check()?;
         // Before it is asked, so that no plain message interrupts a turn that waits for its answer.
         self.tracker.enter(State::WaitingForHuman, about);
-        turn.report(News::Asked { ask, text, kind }, &format!("asked-{number}")).await?;
+        turn.report(News::Asked { ask, text, kind, rule }, &format!("asked-{number}")).await?;
         let heard = self.decision(ask).await;
         turn.fence.check()?;
         self.tracker.enter(State::Preparing, "");
@@ -105,7 +131,11 @@ impl Agent<'_> {
 fn question(command: &str, danger: &Danger) -> String {
     let command = crate::text::shorten(command.to_owned(), COMMAND_BYTES_MAX);
     let why = danger.why;
-    format!("May I run this? It {why}.\n\n```\n{command}\n```\n\nReply /approve or /deny.")
+    let replies = match danger.rule() {
+        Some(_) => "Reply /approve (this once), /approve session, /approve always, or /deny.",
+        None => "Reply /approve or /deny.",
+    };
+    format!("May I run this? It {why}.\n\n```\n{command}\n```\n\n{replies}")
 }
 
 fn refusal(why: &str) -> String {

@@ -57,7 +57,7 @@ impl Ready {
     fn danger(&self) -> Option<Danger> {
         match &self.which {
             Which::Tool(tool) => tool.danger(&self.arguments),
-            Which::Desk(_) => None,
+            Which::Desk(desk) => desk.danger(),
         }
     }
 

@@ -9,6 +9,7 @@ mod command;
 mod compress;
 mod desk;
 mod external;
+mod grants;
 mod model_call;
 mod prepare;
 mod prompt;
@@ -74,6 +75,7 @@ pub(crate) struct Turn {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     asks: AtomicU32,
+    said: AtomicU32,
     children: AtomicU32,
     /// What sub-agents have used.
     input: AtomicU64,
@@ -84,6 +86,11 @@ impl Counts {
     /// The number of the next question to a person.
     fn ask(&self) -> u32 {
         self.asks.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The number of the next message to another chat.
+    fn said(&self) -> u32 {
+        self.said.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The number of the next sub-agent.

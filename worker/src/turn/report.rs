@@ -34,7 +34,12 @@ impl Turn {
         self.fence.check()
     }
 
-    async fn send(&self, news: News, what: &str) -> Result<Result<(), WriteError>, Lost> {
+    /// The same, where the caller wants to know whether it was stored.
+    pub(super) async fn send(
+        &self,
+        news: News,
+        what: &str,
+    ) -> Result<Result<(), WriteError>, Lost> {
         let node = &self.shared.node;
         let of = self.order.of;
         let report = Inbox::Report(TurnReport { of, worker: node.id, news });

@@ -152,9 +152,10 @@ impl Waiting {
         match codec::decode::<Inbox>(&stored.payload) {
             Ok(Inbox::Report(report)) if report.of.turn == turn => match report.news {
                 Report::Finished { usage, .. } => usage,
-                Report::Asked { .. } | Report::AskClosed { .. } | Report::HandedBack => {
-                    Usage::default()
-                }
+                Report::Asked { .. }
+                | Report::Said { .. }
+                | Report::AskClosed { .. }
+                | Report::HandedBack => Usage::default(),
             },
             Ok(
                 Inbox::Report(_)

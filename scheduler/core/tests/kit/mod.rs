@@ -161,13 +161,23 @@ impl Story {
     }
 
     pub fn asks(&mut self, worker: ProcessId, turn: u64, attempt: u64, number: u32) -> &mut Self {
-        let ask = ask(turn, attempt, number);
-        self.reports(
-            worker,
-            turn,
-            attempt,
-            News::Asked { ask, text: "rm -rf?".into(), kind: AskKind::Approval },
-        )
+        self.asks_by_rule(worker, (turn, attempt, number), None)
+    }
+
+    /// The same, where an approval for more than this once covers what `rule` says.
+    pub fn asks_by_rule(
+        &mut self,
+        worker: ProcessId,
+        (turn, attempt, number): (u64, u64, u32),
+        rule: Option<&str>,
+    ) -> &mut Self {
+        let news = News::Asked {
+            ask: ask(turn, attempt, number),
+            text: "rm -rf?".into(),
+            kind: AskKind::Approval,
+            rule: rule.map(str::to_owned),
+        };
+        self.reports(worker, turn, attempt, news)
     }
 
     /// A turn wants an answer in words.
@@ -179,7 +189,8 @@ impl Story {
         number: u32,
     ) -> &mut Self {
         let ask = ask(turn, attempt, number);
-        let news = News::Asked { ask, text: "which one?".into(), kind: AskKind::Question };
+        let news =
+            News::Asked { ask, text: "which one?".into(), kind: AskKind::Question, rule: None };
         self.reports(worker, turn, attempt, news)
     }
 

@@ -2,8 +2,9 @@
 
 use crate::kit::{Story, W1, W2, ask, media};
 use proto::activity::State;
-use proto::event::{BusyMode, MediaKind};
+use proto::event::{Address, BusyMode, MediaKind};
 use proto::id::Seq;
+use proto::lease::Effect;
 use proto::receipt::{Decided, Fate, QueueReason, Refusal};
 use proto::turn::{Control, Decision, News, Outcome};
 
@@ -119,6 +120,63 @@ fn yolo_approves_whatever_is_asked_until_it_is_taken_back() {
     assert_eq!(story.told(), [approved]);
     story.says("/yolo off").asks(W1, 2, 1, 2).sends(&["rm -rf?"]).says("/yolo");
     story.sends_like("approved without asking you");
+}
+
+#[test]
+fn what_is_approved_for_the_session_is_not_asked_again_until_it_is_reset() {
+    for (word, said) in [
+        ("session", "Approved, and the like of it in this session, until /new."),
+        ("always", "Approved, and the like of it from you, from now on."),
+    ] {
+        let mut story = Story::new();
+        story.says("a").claims(W1, 1, 1).asks_by_rule(W1, (1, 1, 1), Some("deletes"));
+        story.says(&format!("/approve {word}")).sends(&[said]);
+        let [Control::Answer { decision: Decision::ApprovedFor { .. }, .. }] = &story.told()[..]
+        else {
+            panic!("an approval for more than this once")
+        };
+        story.asks_by_rule(W1, (1, 1, 2), Some("deletes")).sends(&[]);
+        let id = ask(1, 1, 2);
+        let approved =
+            Control::Answer { of: story.of(1, 1), ask: id, decision: Decision::Approved };
+        assert_eq!(story.told(), [approved]);
+        story.asks_by_rule(W1, (1, 1, 3), Some("reboots")).sends(&["rm -rf?"]);
+        story.says("/approve once all").sends(&["Approved."]);
+        story.asks(W1, 1, 1, 4).sends(&["rm -rf?"]).says("/approve session").sends(&["Approved."]);
+        story.asks(W1, 1, 1, 5).sends(&["rm -rf?"]);
+        story.says("/new");
+        assert!(story.session.lease.choices.approved.is_empty());
+    }
+}
+
+#[test]
+fn what_is_said_in_another_chat_is_sent_there_and_not_after_a_stop() {
+    let mut story = Story::new();
+    story.says("a").claims(W1, 1, 1);
+    let mut address = story.turn().origin.address.clone();
+    address.chat = "elsewhere".into();
+    let said = |number, address: &Address| News::Said {
+        number,
+        address: address.clone(),
+        text: "hello there".into(),
+    };
+    story.reports(W1, 1, 1, said(1, &address));
+    let sent: Vec<_> = story
+        .session
+        .lease
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Reply { outbound, .. } => {
+                Some((outbound.address.chat.as_str(), &outbound.reply_to))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sent, [("elsewhere", &None)]);
+    story.says("/stop").reports(W1, 1, 1, said(2, &address));
+    let is_reply = |effect: &Effect| matches!(effect, Effect::Reply { .. });
+    assert!(!story.session.lease.effects.iter().any(is_reply));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::agent::Agent;
-use super::super::approval::Heard;
+use super::super::approval::{Heard, Question};
 use super::super::{Halt, Stop, prompt};
 use super::object;
 use crate::tools::{Output, arguments};
@@ -54,7 +54,13 @@ impl Agent<'_> {
             Ok(call) => call,
             Err(output) => return output,
         };
-        let heard = match self.ask(&call.question, AskKind::Question, text(&call)).await {
+        let question = Question {
+            about: &call.question,
+            kind: AskKind::Question,
+            text: text(&call),
+            rule: None,
+        };
+        let heard = match self.ask(question).await {
             Ok(heard) => heard,
             // The turn is over: no one reads this.
             Err(Halt::Lost | Halt::TooLarge) => {
@@ -86,7 +92,9 @@ fn chosen<'a>(options: &'a [String], answer: &str) -> Option<&'a str> {
 
 fn without_words(heard: Heard) -> Output {
     match heard {
-        Heard::Decision(Decision::Approved) => Output::done("They said yes."),
+        Heard::Decision(Decision::Approved | Decision::ApprovedFor { .. }) => {
+            Output::done("They said yes.")
+        }
         Heard::Decision(Decision::Denied { reason: Some(words) }) => {
             Output::done(format!("They declined, and said: {words}"))
         }

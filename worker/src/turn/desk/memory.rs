@@ -58,7 +58,7 @@ pub(super) fn schema() -> (&'static str, Value) {
 }
 
 /// Whose notes a turn keeps: those of the person who speaks.
-fn person(event: &MessageEvent) -> Sid {
+pub(in crate::turn) fn person(event: &MessageEvent) -> Sid {
     let parts = SessionParts {
         platform: &event.address.platform,
         kind: ChatKind::Dm,

@@ -5,16 +5,18 @@ mod delegate;
 mod look;
 mod memory;
 mod past;
+mod send;
 mod todo;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-pub(super) use self::memory::known_of;
+pub(super) use self::memory::{known_of, person};
 use super::agent::Agent;
 use crate::models::ToolSpec;
 use crate::tools::Output;
+use crate::tools::danger::Danger;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +33,21 @@ pub(crate) enum Desk {
     Delegate,
     /// A look at a picture.
     Look,
+    /// A message to another chat.
+    Send,
 }
 
 impl Desk {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Todo, Self::Memory, Self::Past, Self::Clarify, Self::Delegate, Self::Look];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Todo,
+        Self::Memory,
+        Self::Past,
+        Self::Clarify,
+        Self::Delegate,
+        Self::Look,
+        Self::Send,
+    ];
 
     /// How a model calls it.
     pub(crate) const fn name(self) -> &'static str {
@@ -47,6 +58,7 @@ impl Desk {
             Self::Clarify => "clarify",
             Self::Delegate => "delegate",
             Self::Look => "look_at_picture",
+            Self::Send => "send_message",
         }
     }
 
@@ -55,7 +67,7 @@ impl Desk {
         match self {
             Self::Todo | Self::Past | Self::Look => true,
             // The person talks with the turn's own agent.
-            Self::Memory | Self::Clarify => depth == 0,
+            Self::Memory | Self::Clarify | Self::Send => depth == 0,
             Self::Delegate => depth < deepest,
         }
     }
@@ -64,7 +76,7 @@ impl Desk {
     pub(super) const fn is_parallel(self) -> bool {
         match self {
             Self::Past | Self::Delegate | Self::Look => true,
-            Self::Todo | Self::Memory | Self::Clarify => false,
+            Self::Todo | Self::Memory | Self::Clarify | Self::Send => false,
         }
     }
 
@@ -77,10 +89,24 @@ impl Desk {
             Self::Past => text("query"),
             Self::Clarify => text("question"),
             Self::Look => text("picture"),
+            Self::Send => format!("to {}: {}", text("to"), text("text")),
             Self::Delegate => {
                 let count = arguments["tasks"].as_array().map_or(0, Vec::len);
                 format!("{count} tasks")
             }
+        }
+    }
+
+    /// Why a person should be asked first, if they should.
+    pub(super) const fn danger(self) -> Option<Danger> {
+        match self {
+            Self::Send => Some(send::danger()),
+            Self::Todo
+            | Self::Memory
+            | Self::Past
+            | Self::Clarify
+            | Self::Delegate
+            | Self::Look => None,
         }
     }
 
@@ -93,6 +119,7 @@ impl Desk {
             Self::Clarify => clarify::schema(),
             Self::Delegate => delegate::schema(),
             Self::Look => look::schema(),
+            Self::Send => send::schema(),
         };
         ToolSpec { name: self.name().into(), description: description.into(), parameters }
     }
@@ -117,6 +144,7 @@ impl Agent<'_> {
             Desk::Clarify => self.clarify(call).boxed(),
             Desk::Delegate => self.delegate(call).boxed(),
             Desk::Look => self.look(call).boxed(),
+            Desk::Send => self.send(call).boxed(),
         }
     }
 }

@@ -183,10 +183,21 @@ impl Agent<'_> {
     /// Puts a request for permission to the person.
     async fn permit(&self, permission: Permission) -> Result<(), Halt> {
         let Permission { title, options, responder } = permission;
-        let text = format!("The agent wants to do this: {title}\n\nReply /approve or /deny.");
-        let wanted = match self.ask(&title, AskKind::Approval, text).await? {
+        // Whether it asks about the like of it again is the agent's own business.
+        let lasts = options.iter().any(|option| option.kind == PermissionOptionKind::AllowAlways);
+        let replies = if lasts { "/approve, /approve always" } else { "/approve" };
+        let question = approval::Question {
+            about: &title,
+            kind: AskKind::Approval,
+            text: format!("The agent wants to do this: {title}\n\nReply {replies} or /deny."),
+            rule: None,
+        };
+        let wanted = match self.ask(question).await? {
             approval::Heard::Decision(Decision::Approved) => {
                 [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]
+            }
+            approval::Heard::Decision(Decision::ApprovedFor { .. }) => {
+                [PermissionOptionKind::AllowAlways, PermissionOptionKind::AllowOnce]
             }
             approval::Heard::Decision(Decision::Denied { .. } | Decision::Answered { .. })
             | approval::Heard::Nothing

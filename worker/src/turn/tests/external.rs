@@ -17,7 +17,7 @@ use super::rig::Rig;
 use crate::metrics::Ended;
 
 /// Says hello, asks for permission when the prompt has "dare", and waits to be cancelled when it has "wait".
-const AGENT: &str = r#"
+pub(super) const AGENT: &str = r#"
 import json, os, sys
 able, kept = sys.argv[1] if len(sys.argv) > 1 else "", "sessions.json"
 def sessions(): return json.load(open(kept)) if os.path.exists(kept) else {}

@@ -7,6 +7,7 @@ mod desk;
 mod events;
 mod external;
 mod interrupts;
+mod latency;
 mod models_fail;
 mod provider;
 mod rig;

@@ -39,6 +39,8 @@ pub struct Agent {
     pub delegate_iterations: u32,
     /// How long an approval is waited for.
     pub approval_timeout: Span,
+    /// What no one is asked about, by the reason that would be given: `"changes the firewall"`.
+    pub approved: Vec<String>,
     /// The instructions that each conversation begins with.
     pub system_prompt: String,
 }
@@ -60,6 +62,7 @@ impl Default for Agent {
             delegate_depth: 2,
             delegate_iterations: 50,
             approval_timeout: Span::seconds(300),
+            approved: Vec::new(),
             system_prompt: "You are a helpful assistant that people talk to in a chat. Answer briefly. Use the tools \
                             when they help, and say what you did."
                 .into(),
