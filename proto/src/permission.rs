@@ -135,7 +135,7 @@ fn worker() -> Permissions {
         stored(INBOX),
         stored(TRANSCRIPT),
         key(SESSIONS, "*"),
-        key(MEMORY, "*"),
+        key(MEMORY, ">"),
         subject::claims().to_owned(),
         subject::beats().to_owned(),
         subject::drafts().to_owned(),
@@ -151,6 +151,9 @@ fn worker() -> Permissions {
         api("DIRECT.GET", &[&bucket(SESSIONS), &key(SESSIONS, "*")]),
         api("STREAM.MSG.GET", &[&bucket(SESSIONS)]),
         api("STREAM.MSG.GET", &[&bucket(MEMORY)]),
+        // Where a message to another chat goes.
+        api("STREAM.MSG.GET", &[&bucket(CHANNELS)]),
+        api("DIRECT.GET", &[&bucket(CHANNELS)]),
         // Whether a turn is still its own.
         api("STREAM.MSG.GET", &[&bucket(LEASES)]),
     ];

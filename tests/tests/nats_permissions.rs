@@ -133,45 +133,67 @@ async fn answer(
     }
 }
 
+/// A session.
+const SID: &str = "0123456789abcdef0123456789abcdef";
+
+/// What each must not publish.
+fn forbidden() -> Vec<(User, String)> {
+    vec![
+        (INGRESS, format!("$KV.leases.1.{SID}")),
+        (INGRESS, "$KV.leases.checkpoint.1".to_owned()),
+        (INGRESS, format!("turn.default.{SID}")),
+        (INGRESS, "$KV.identities.person.web.1".to_owned()),
+        (INGRESS, format!("transcript.{SID}.1")),
+        (INGRESS, "scheduler.1.claim".to_owned()),
+        (INGRESS, "worker.1.control".to_owned()),
+        (INGRESS, "$KV.members.worker.1".to_owned()),
+        (INGRESS, "$JS.API.CONSUMER.CREATE.KV_members.x.$KV.members.*.*".to_owned()),
+        (WORKER, format!("$KV.leases.1.{SID}")),
+        (WORKER, format!("outbox.webhook.demo.{SID}")),
+        (WORKER, format!("turn.default.{SID}")),
+        (WORKER, "worker.1.control".to_owned()),
+        (WORKER, "$KV.fleet.restart".to_owned()),
+        (WORKER, format!("event.{SID}")),
+        (WORKER, "$JS.API.CONSUMER.CREATE.OUTBOX.x.outbox.webhook.*.*".to_owned()),
+        (WORKER, "$JS.API.CONSUMER.MSG.NEXT.OUTBOX.deliver-webhook-demo".to_owned()),
+        (WORKER, "$JS.API.STREAM.MSG.GET.OUTBOX".to_owned()),
+        (WORKER, format!("$JS.API.DIRECT.GET.OUTBOX.outbox.webhook.demo.{SID}")),
+        (WORKER, "$JS.API.CONSUMER.CREATE.TURNS.x.turn.other.*".to_owned()),
+        (WORKER, "$KV.members.scheduler.1".to_owned()),
+        (SCHEDULER, format!("transcript.{SID}.1")),
+        (SCHEDULER, format!("$KV.sessions.{SID}")),
+        (SCHEDULER, "$JS.API.DIRECT.GET.TRANSCRIPT".to_owned()),
+        (INGRESS, "$JS.API.STREAM.DELETE.INBOX".to_owned()),
+        (WORKER, "$JS.API.STREAM.PURGE.INBOX".to_owned()),
+        (SCHEDULER, "$JS.API.STREAM.UPDATE.KV_leases".to_owned()),
+        (User::Operator, format!("$KV.leases.1.{SID}")),
+        (User::Operator, format!("transcript.{SID}.1")),
+    ]
+}
+
+/// What each must not hear.
+const DEAF: [(User, &str); 12] = [
+    (WORKER, "outbox.>"),
+    (WORKER, "inbox.>"),
+    (WORKER, "_INBOX.>"),
+    (WORKER, "_INBOX_talaria-scheduler.>"),
+    (WORKER, "scheduler.*.claim"),
+    (WORKER, "event.*"),
+    (WORKER, ">"),
+    (INGRESS, "outbox.>"),
+    (INGRESS, "_INBOX_talaria-worker.>"),
+    (INGRESS, "$KV.leases.>"),
+    (SCHEDULER, "draft.*.*"),
+    (SCHEDULER, "_INBOX.>"),
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_service_can_do_what_is_anothers() {
     let nats = SecuredNats::start().await;
     let world = World::new(Setup::default()).await;
     let operator = settings(&world, &nats, User::Operator);
     talaria::init::create(&operator, &["default".to_owned()]).await.expect("created");
-    let sid = "0123456789abcdef0123456789abcdef";
-
-    let forbidden = [
-        (INGRESS, format!("$KV.leases.1.{sid}")),
-        (INGRESS, "$KV.leases.checkpoint.1".to_owned()),
-        (INGRESS, format!("turn.default.{sid}")),
-        (INGRESS, "$KV.identities.person.web.1".to_owned()),
-        (INGRESS, format!("transcript.{sid}.1")),
-        (INGRESS, "scheduler.1.claim".to_owned()),
-        (INGRESS, "worker.1.control".to_owned()),
-        (INGRESS, "$KV.members.worker.1".to_owned()),
-        (INGRESS, "$JS.API.CONSUMER.CREATE.KV_members.x.$KV.members.*.*".to_owned()),
-        (WORKER, format!("$KV.leases.1.{sid}")),
-        (WORKER, format!("outbox.webhook.demo.{sid}")),
-        (WORKER, format!("turn.default.{sid}")),
-        (WORKER, "worker.1.control".to_owned()),
-        (WORKER, "$KV.fleet.restart".to_owned()),
-        (WORKER, format!("event.{sid}")),
-        (WORKER, format!("$JS.API.CONSUMER.CREATE.OUTBOX.x.outbox.webhook.*.*")),
-        (WORKER, "$JS.API.CONSUMER.MSG.NEXT.OUTBOX.deliver-webhook-demo".to_owned()),
-        (WORKER, "$JS.API.STREAM.MSG.GET.OUTBOX".to_owned()),
-        (WORKER, format!("$JS.API.DIRECT.GET.OUTBOX.outbox.webhook.demo.{sid}")),
-        (WORKER, "$JS.API.CONSUMER.CREATE.TURNS.x.turn.other.*".to_owned()),
-        (WORKER, "$KV.members.scheduler.1".to_owned()),
-        (SCHEDULER, format!("transcript.{sid}.1")),
-        (SCHEDULER, format!("$KV.sessions.{sid}")),
-        (SCHEDULER, "$JS.API.DIRECT.GET.TRANSCRIPT".to_owned()),
-        (INGRESS, "$JS.API.STREAM.DELETE.INBOX".to_owned()),
-        (WORKER, "$JS.API.STREAM.PURGE.INBOX".to_owned()),
-        (SCHEDULER, "$JS.API.STREAM.UPDATE.KV_leases".to_owned()),
-        (User::Operator, format!("$KV.leases.1.{sid}")),
-        (User::Operator, format!("transcript.{sid}.1")),
-    ];
+    let forbidden = forbidden();
     for (user, subject) in &forbidden {
         if *user == User::Operator {
             // Nothing that it listens to is refused, so its refusals are counted in the broker's log.
@@ -184,25 +206,11 @@ async fn no_service_can_do_what_is_anothers() {
             assert!(refused(&nats, *user, subject).await, "{user} may publish to {subject}");
         }
     }
-    let deaf = [
-        (WORKER, "outbox.>"),
-        (WORKER, "inbox.>"),
-        (WORKER, "_INBOX.>"),
-        (WORKER, "_INBOX_talaria-scheduler.>"),
-        (WORKER, "scheduler.*.claim"),
-        (WORKER, "event.*"),
-        (WORKER, ">"),
-        (INGRESS, "outbox.>"),
-        (INGRESS, "_INBOX_talaria-worker.>"),
-        (INGRESS, "$KV.leases.>"),
-        (SCHEDULER, "draft.*.*"),
-        (SCHEDULER, "_INBOX.>"),
-    ];
-    for (user, subject) in deaf {
+    for (user, subject) in DEAF {
         assert!(cannot_listen(&nats, user, subject).await, "{user} may listen to {subject}");
     }
     // The test itself can fail: what is allowed is not refused.
-    assert!(!refused(&nats, INGRESS, &format!("inbox.1.{sid}")).await);
+    assert!(!refused(&nats, INGRESS, &format!("inbox.1.{SID}")).await);
     assert!(!cannot_listen(&nats, WORKER, "worker.*.control").await);
 
     // And nothing of all that has been stored.

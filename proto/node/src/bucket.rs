@@ -3,22 +3,14 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use bytes::Bytes;
-use futures_util::StreamExt;
 use proto::codec;
 use proto::subject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bus::{Bus, ReadError, Stored, Write, WriteError};
-
-/// How many records are asked for at once.
-const CHUNK: usize = 256;
-/// How long one chunk may take.
-const CHUNK_LIMIT: Duration = Duration::from_secs(5);
-/// How long a consumer that was left behind lives.
-const INACTIVE: Duration = Duration::from_secs(30);
+use crate::snapshot;
 
 /// A record as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,58 +143,14 @@ pub async fn all<T: DeserializeOwned>(
     bucket: &'static str,
     filter: &str,
 ) -> Result<Vec<Entry<T>>, ReadError> {
-    let failed = |source: Box<dyn std::error::Error + Send + Sync>| ReadError {
-        stream: stream(bucket),
-        source,
+    let stored =
+        snapshot::all(bus, &stream(bucket), &subject::bucket_subject(bucket, filter)).await?;
+    let entry = |(subject, stored): (String, Stored)| {
+        let key = subject::bucket_key(bucket, &subject)?.to_owned();
+        let record = record(bucket, &key, &stored).record()?;
+        Some(Entry { key, revision: stored.sequence, record })
     };
-    let config = pull::Config {
-        deliver_policy: DeliverPolicy::LastPerSubject,
-        ack_policy: AckPolicy::None,
-        filter_subject: subject::bucket_subject(bucket, filter),
-        inactive_threshold: INACTIVE,
-        memory_storage: true,
-        num_replicas: 1,
-        ..pull::Config::default()
-    };
-    let stream = bus.stream().get_stream_no_info(stream(bucket)).await;
-    let stream = stream.map_err(|error| failed(error.into()))?;
-    let consumer = stream.create_consumer(config).await.map_err(|error| failed(error.into()))?;
-    let mut left = consumer.cached_info().num_pending;
-    let mut entries = Vec::new();
-    while left > 0 {
-        let before = left;
-        let mut batch = consumer
-            .batch()
-            .max_messages(CHUNK)
-            .expires(CHUNK_LIMIT)
-            .messages()
-            .await
-            .map_err(|error| failed(error.into()))?;
-        while let Some(message) = batch.next().await {
-            let message = message.map_err(failed)?;
-            let info = message.info().map_err(failed)?;
-            let (pending, revision) = (info.pending, info.stream_sequence);
-            left = pending;
-            let stored = Stored {
-                sequence: revision,
-                headers: message.headers.clone().unwrap_or_default(),
-                payload: message.payload.clone(),
-            };
-            let key = subject::bucket_key(bucket, &message.subject).unwrap_or_default().to_owned();
-            if let Found::Record(record) = record(bucket, &key, &stored) {
-                entries.push(Entry { key, revision, record });
-            }
-            if left == 0 {
-                break;
-            }
-        }
-        if left >= before {
-            return Err(failed("the records could not be read to the end".into()));
-        }
-    }
-    // It would expire by itself.
-    let _ = stream.delete_consumer(&consumer.cached_info().name).await;
-    Ok(entries)
+    Ok(stored.into_iter().filter_map(entry).collect())
 }
 
 fn record<T: DeserializeOwned>(bucket: &str, key: &str, stored: &Stored) -> Found<T> {

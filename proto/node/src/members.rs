@@ -15,7 +15,7 @@ use proto::topology::{MEMBER_TTL, MEMBERS};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::bus::{Bus, ReadError, Write};
+use crate::bus::{Bus, ReadError, Stored, Write};
 use crate::snapshot;
 
 /// How often a process says that it is alive.
@@ -88,7 +88,7 @@ async fn listen(bus: &Bus, seen: &mut Seen, sender: &watch::Sender<Members>) {
     let Ok(mut announced) = bus.client().subscribe(all).await else { return };
     // Those that have announced themselves already. Without an answer the list is complete after their next announcement.
     match now(bus).await {
-        Ok(now) => now.iter().for_each(|(subject, said)| seen.hear(subject, said)),
+        Ok(now) => now.iter().for_each(|(subject, said)| seen.hear(subject, &said.payload)),
         Err(error) => tracing::debug!(%error, "the members are not known yet"),
     }
     seen.tell(sender);
@@ -150,14 +150,14 @@ impl Seen {
 pub async fn list(bus: &Bus) -> Result<Members, ReadError> {
     let mut seen = Seen::default();
     for (subject, said) in now(bus).await? {
-        seen.hear(&subject, &said);
+        seen.hear(&subject, &said.payload);
     }
     Ok(seen.0.into_iter().map(|(id, (member, _))| (id, member)).collect())
 }
 
-async fn now(bus: &Bus) -> Result<Vec<(String, Bytes)>, ReadError> {
+async fn now(bus: &Bus) -> Result<BTreeMap<String, Stored>, ReadError> {
     let all = subject::bucket_subject(MEMBERS, "*.*");
-    snapshot::last_of_each(bus, &subject::bucket_stream(MEMBERS), &all).await
+    snapshot::all(bus, &subject::bucket_stream(MEMBERS), &all).await
 }
 
 /// The live processes of one role.
