@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::access::Admission;
 use crate::event::{Address, User};
 use crate::id::{JobId, Seq};
 use crate::session::SessionKey;
@@ -55,6 +56,9 @@ pub struct Home {
     pub address: Address,
     /// Who made it: for them it runs, and only they change it.
     pub user: User,
+    /// On what grounds they were let in, so that a worker can judge again at each run.
+    #[serde(default, skip_serializing_if = "Admission::is_plain")]
+    pub admission: Admission,
 }
 
 /// When a job is due.

@@ -7,6 +7,7 @@ use node::clock::wall_ms;
 use node::exit::Exit;
 use node::process::{CommonArgs, random};
 use node::settings::Flags;
+use proto::access::Admission;
 use proto::event::{Address, User};
 use proto::job::{Home, JobAction, JobChange, JobReply, JobRequest, Requester};
 use proto::session::SessionKey;
@@ -157,7 +158,8 @@ fn home(session: &str, account: Option<String>, user: String) -> anyhow::Result<
     let account = account.or(named).unwrap_or_else(|| ANY_PROCESS.to_owned());
     let address =
         Address { platform, account, chat: place.chat, kind: place.kind, thread: place.thread };
-    Ok(Home { session, address, user: User { id: user, name: None } })
+    let user = User { id: user, name: None };
+    Ok(Home { session, address, user, admission: Admission::default() })
 }
 
 #[cfg(test)]

@@ -251,11 +251,16 @@ fn leases_that_gather_and_remember() {
     frozen("lease-background", &lease(Phase::Idle, vec![spawn, roster]));
 }
 
+fn home() -> Home {
+    let admission = event().admission;
+    Home { session: session(), address: address(), user: user(), admission }
+}
+
 fn job() -> Job {
     let run = Run { due_ms: 3, claimed_ms: 4, after: Seq::new(9), missed: 2, asked: true };
     Job {
         id: JobId::new(0xab),
-        home: Home { session: session(), address: address(), user: user() },
+        home: home(),
         name: "mail".into(),
         prompt: "look at the mail".into(),
         when: When::Cron { expression: "0 9 * * 1-5".into() },
@@ -276,7 +281,6 @@ fn jobs() {
     let bare = |when| Job { run: None, last: None, next_ms: None, when, ..job() };
     frozen("job-every", &bare(When::Every { period_ms: 600_000 }));
     frozen("job-once", &bare(When::At { at_ms: 1_700_000_000_000 }));
-    let home = || Home { session: session(), address: address(), user: user() };
     let action = JobAction::Add {
         schedule: "in 20m".into(),
         prompt: "look".into(),

@@ -74,6 +74,7 @@ pub(crate) fn find_command(
         session: event.session.chat(),
         address: event.address.clone(),
         user: event.user.clone(),
+        admission: event.admission.clone(),
     };
     Ok(JobRequest {
         by: Requester::Person { seq, home },

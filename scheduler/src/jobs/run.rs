@@ -5,6 +5,7 @@ use bytes::Bytes;
 use node::bus::{Stored, Write, WriteError};
 use node::clock::wall_ms;
 use node::members;
+use proto::access::Admission;
 use proto::codec;
 use proto::event::{Address, BusyMode, MessageEvent};
 use proto::id::{ProcessId, Seq};
@@ -168,6 +169,8 @@ impl Jobs {
             reply_to: None,
             mode: Some(BusyMode::Queue),
             history: Vec::new(),
+            // In a run no one else speaks.
+            admission: Admission { shared: false, ..job.home.admission.clone() },
             accepted_at_ms: run.claimed_ms,
         }
     }

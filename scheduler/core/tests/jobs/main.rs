@@ -6,6 +6,7 @@ mod owners;
 mod records;
 mod times;
 
+use proto::access::Admission;
 use proto::event::{Address, User};
 use proto::id::{JobId, Seq};
 use proto::job::{Home, Job};
@@ -37,7 +38,8 @@ pub(crate) fn home(user: &str) -> Home {
         thread: None,
     };
     let user = User { id: user.into(), name: None };
-    Home { session: SessionKey::new(parts), address, user }
+    let admission = Admission::default();
+    Home { session: SessionKey::new(parts), address, user, admission }
 }
 
 pub(crate) fn make(schedule: &str, others: &[Job]) -> Result<Job, String> {

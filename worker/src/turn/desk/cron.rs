@@ -111,6 +111,7 @@ impl Agent<'_> {
             session: turn.order.session.clone(),
             address: turn.order.address.clone(),
             user: speaker.user,
+            admission: speaker.admission,
         };
         // One name for all tries: what an unheard try has done is not done again.
         let request = format!("{:032x}", u128::from_be_bytes(node::process::random()));
