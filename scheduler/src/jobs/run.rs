@@ -150,9 +150,12 @@ impl Jobs {
         if lease.phase != Phase::Idle || lease.seen <= run.after {
             return Ok(None);
         }
-        let told = lease.effects.iter().find_map(|effect| match effect {
-            Effect::JobEnded { due_ms, end } if *due_ms == run.due_ms => Some(*end),
-            _ => None,
+        let told = lease.effects.iter().find_map(|effect| {
+            if let Effect::JobEnded { due_ms, end } = effect {
+                (*due_ms == run.due_ms).then_some(*end)
+            } else {
+                None
+            }
         });
         Ok(Some(told.unwrap_or(JobEnd::Lost)))
     }
