@@ -113,7 +113,7 @@ impl Publisher {
         let (id, address, session) = (event.id.clone(), event.address.clone(), event.session.sid());
         let input = self.judged(event).await;
         if let Inbox::Message(event) = &input
-            && !rank.may(event, self.reserved)
+            && !rank.may(event)
         {
             // What a hook has made of it is for administrators only.
             self.metrics.arrived(&address.platform, Arrival::Refused);

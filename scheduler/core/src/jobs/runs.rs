@@ -63,7 +63,9 @@ pub(crate) const fn end_of_job(
     match (stopped, outcome, word) {
         (Some(StopReason::Timeout), Outcome::Interrupted, _) => JobEnd::TimedOut,
         (_, Outcome::Interrupted, _) => JobEnd::Stopped,
-        (_, Outcome::Failed, _) | (_, Outcome::Completed, LastWord::Missing) => JobEnd::Failed,
+        (_, Outcome::Failed | Outcome::Refused, _) | (_, Outcome::Completed, LastWord::Missing) => {
+            JobEnd::Failed
+        }
         (_, Outcome::Completed, LastWord::Silent) => JobEnd::Silent,
         (_, Outcome::Completed, LastWord::Reply) => JobEnd::Answered,
     }

@@ -111,7 +111,8 @@ impl Desk {
             | Self::Past
             | Self::Clarify
             | Self::Delegate
-            | Self::Look => None,
+            | Self::Look
+            | Self::Cron => None,
         }
     }
 
