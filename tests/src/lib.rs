@@ -17,6 +17,7 @@ pub mod python;
 pub mod secured;
 pub mod service;
 pub mod telegram;
+pub mod slack;
 pub mod wait;
 pub mod webhook;
 pub mod world;
