@@ -123,7 +123,8 @@ async fn shake_hands(clients: &Clients, url: &str) -> Result<Socket, String> {
         return Err(format!("instead of a WebSocket there is {}", response.status()));
     }
     let accepted = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
-    if accepted.is_none_or(|accepted| accepted.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
+    if accepted
+        .is_none_or(|accepted| accepted.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
     {
         return Err("the other side does not speak the WebSocket's protocol".into());
     }

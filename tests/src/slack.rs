@@ -2,9 +2,10 @@
 //! their messages, checks what apps send, sends events until they are acknowledged, and can be told to be busy, to lose
 //! answers, or to cut its sockets.
 
-pub mod check;
+mod check;
+mod socket;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -14,14 +15,11 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use futures_util::{SinkExt, StreamExt};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio_tungstenite::accept_async;
-use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::wait::watched;
@@ -59,6 +57,12 @@ pub struct Message {
 }
 
 impl Message {
+    /// Whether people read this; what keeps marks apart is not seen.
+    #[must_use]
+    pub fn reads(&self, text: &str) -> bool {
+        self.text.replace('\u{200b}', "") == text
+    }
+
     /// What its buttons hold.
     #[must_use]
     pub fn buttons(&self) -> Vec<String> {
@@ -118,12 +122,12 @@ pub struct Slack {
     politely: bool,
     /// Whether receipts are lost.
     deaf: bool,
-    pub(crate) address: String,
-    pub(crate) socket_address: String,
+    address: String,
+    socket_address: String,
 }
 
 impl Slack {
-    pub(crate) fn next_ts(&mut self) -> String {
+    fn next_ts(&mut self) -> String {
         self.next += 1;
         format!("1700000000.{:06}", self.next)
     }
@@ -168,7 +172,7 @@ impl SlackServer {
         let links = state.clone();
         let linking = tokio::spawn(async move {
             while let Ok((stream, _)) = sockets.accept().await {
-                tokio::spawn(link(stream, links.clone()));
+                tokio::spawn(socket::link(stream, links.clone()));
             }
         });
         let serving = [AbortOnDropHandle::new(serving), AbortOnDropHandle::new(linking)];
@@ -319,7 +323,7 @@ impl SlackServer {
         self.wait_for(&format!("the messages {texts:?} in {channel}"), |state| {
             let there = shown(state, channel);
             let same = there.len() == texts.len()
-                && there.iter().zip(texts).all(|(message, text)| message.text == *text);
+                && there.iter().zip(texts).all(|(message, text)| message.reads(text));
             same.then_some(there)
         })
         .await
@@ -358,78 +362,27 @@ fn shown(state: &Slack, channel: &str) -> Vec<Message> {
     there.cloned().collect()
 }
 
-/// One socket.
-async fn link(stream: TcpStream, state: watch::Sender<Slack>) {
-    let Ok(mut socket) = accept_async(stream).await else { return };
-    let mut watch = state.subscribe();
-    let (mut sent, mut born) = (BTreeSet::new(), 0);
-    state.send_modify(|state| {
-        state.sockets += 1;
-        born = state.cuts;
-    });
-    let hello = json!({ "type": "hello", "num_connections": 1, "connection_info": { "app_id": "A0" } });
-    if socket.send(Frame::Text(hello.to_string().into())).await.is_err() {
-        return;
-    }
-    loop {
-        let (new, cut) = {
-            let state = watch.borrow_and_update();
-            let cut = (state.cuts != born).then_some(state.politely);
-            (state.envelopes.iter().cloned().collect::<Vec<_>>(), cut)
-        };
-        if let Some(politely) = cut {
-            if politely {
-                let goodbye = json!({ "type": "disconnect", "reason": "refresh_requested" });
-                let _ = socket.send(Frame::Text(goodbye.to_string().into())).await;
-                while let Some(Ok(_)) = socket.next().await {}
-            }
-            return;
-        }
-        for envelope in new {
-            let id = envelope["envelope_id"].as_str().unwrap_or_default().to_owned();
-            if sent.insert(id) && socket.send(Frame::Text(envelope.to_string().into())).await.is_err() {
-                return;
-            }
-        }
-        tokio::select! {
-            frame = socket.next() => match frame {
-                Some(Ok(Frame::Text(text))) => {
-                    let receipt: Value = serde_json::from_str(text.as_str()).unwrap_or(Value::Null);
-                    state.send_modify(|state| state.receive(&receipt));
-                }
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return,
-            },
-            changed = watch.changed() => if changed.is_err() { return },
-        }
-    }
-}
-
-impl Slack {
-    fn receive(&mut self, receipt: &Value) {
-        if self.deaf {
-            return;
-        }
-        let id = &receipt["envelope_id"];
-        if !self.envelopes.iter().any(|envelope| envelope["envelope_id"] == *id) {
-            self.faults.push(format!("a receipt for nothing: {receipt}"));
-        }
-        self.envelopes.retain(|envelope| envelope["envelope_id"] != *id);
-        self.receipts.push(receipt.clone());
-    }
-}
-
-async fn file(State(Shared(state)): State<Shared>, Path(id): Path<String>, headers: HeaderMap) -> Response {
+async fn file(
+    State(Shared(state)): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
     let found = state.borrow().files.get(&id).cloned();
     let allowed = check::bearer(&headers) == Some(BOT_TOKEN);
     match found {
         Some(bytes) if allowed => bytes.into_response(),
         // The real one leads to a page for signing in.
-        Some(_) | None => (StatusCode::FOUND, [(header::LOCATION, "https://slack.com")]).into_response(),
+        Some(_) | None => {
+            (StatusCode::FOUND, [(header::LOCATION, "https://slack.com")]).into_response()
+        }
     }
 }
 
-async fn upload(State(Shared(state)): State<Shared>, Path(id): Path<String>, body: Bytes) -> Response {
+async fn upload(
+    State(Shared(state)): State<Shared>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response {
     state.send_modify(|state| drop(state.files.insert(id, body.to_vec())));
     "OK".into_response()
 }
@@ -456,7 +409,12 @@ async fn call(
 }
 
 impl Slack {
-    fn answer(&mut self, method: &str, headers: &HeaderMap, body: &[u8]) -> (StatusCode, Value, Option<u64>, bool) {
+    fn answer(
+        &mut self,
+        method: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> (StatusCode, Value, Option<u64>, bool) {
         let arguments = match check::arguments(method, headers, body) {
             Ok(arguments) => arguments,
             Err(why) => {
@@ -473,7 +431,8 @@ impl Slack {
         let scope = format!("{method} {}", channel.unwrap_or_default());
         let asked = self.quiet.get(&scope).filter(|until| now < **until).copied();
         self.floods += usize::from(asked.is_some());
-        let record = |ok| Call { method: method.to_owned(), arguments: arguments.clone(), at: now, ok };
+        let record =
+            |ok| Call { method: method.to_owned(), arguments: arguments.clone(), at: now, ok };
         if let (Some(_), _) | (None, Some(Trouble::Flood(_))) = (asked, &trouble) {
             let seconds = if let Some(Trouble::Flood(seconds)) = trouble { seconds } else { 1 };
             self.quiet.entry(scope).or_insert(now + Duration::from_secs(seconds));

@@ -53,14 +53,19 @@ fn form(fields: &[(&str, &str)]) -> (&'static str, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_over_the_socket_is_answered_and_acknowledged() {
     let (slack, world, system) = start("socket").await;
-    world.model.on("hello", [Step::Say("hello **yourself** <b> & [a link](https://a.b/?c=1&d=2)".into())]);
+    world
+        .model
+        .on("hello", [Step::Say("hello **yourself** <b> & [a link](https://a.b/?c=1&d=2)".into())]);
     slack.say(DIRECT, ADA, "hello &amp; welcome");
     let shown = slack
         .reads(DIRECT, &["hello *yourself* &lt;b&gt; &amp; <https://a.b/?c=1&amp;d=2|a link>"])
         .await;
     assert_eq!(shown[0].thread, None);
     slack.all_acknowledged().await;
-    assert_eq!(world.model.call("hello", 1, Progress::Done).await.user.matches("hello & welcome").count(), 1);
+    assert_eq!(
+        world.model.call("hello", 1, Progress::Done).await.user.matches("hello & welcome").count(),
+        1
+    );
     slack.say("D0EVE", EVE, "let me in");
     let code = slack.wait_for("a pairing code", |state| state.messages.get(1).cloned()).await;
     assert_eq!(code.channel, "D0EVE");
@@ -74,7 +79,8 @@ async fn a_message_over_the_socket_is_answered_and_acknowledged() {
 async fn only_slacks_own_requests_are_taken_and_each_once() {
     let (slack, world, system) = start("events").await;
     let door = system.door();
-    let challenge = json!({ "type": "url_verification", "token": "x", "challenge": "abc" }).to_string();
+    let challenge =
+        json!({ "type": "url_verification", "token": "x", "challenge": "abc" }).to_string();
     assert_eq!(
         slack.post(door, (JSON, challenge), NOW).await,
         (200, json!({ "challenge": "abc" }).to_string())
@@ -91,13 +97,15 @@ async fn only_slacks_own_requests_are_taken_and_each_once() {
     for again in [&message, &mention] {
         assert_eq!(slack.post(door, event(again), NOW).await.0, 200);
     }
-    let shown = slack.reads(CHANNEL, &["you said: hello"]).await;
+    let shown = slack.reads(CHANNEL, &["you said: name of U0ADA: hello"]).await;
     assert_eq!(shown[0].thread.as_deref(), message["ts"].as_str());
     // One more, so that what the others might have caused would come before its reply.
     let mut more = slack.message(CHANNEL, ADA, "and now?");
     more["thread_ts"] = message["ts"].clone();
     assert_eq!(slack.post(door, event(&more), NOW).await.0, 200);
-    slack.reads(CHANNEL, &["you said: hello", "you said: and now?"]).await;
+    slack
+        .reads(CHANNEL, &["you said: name of U0ADA: hello", "you said: name of U0ADA: and now?"])
+        .await;
     assert_eq!(world.model.count("hello"), 1);
     assert_eq!(slack.post(door, (JSON, "not JSON".into()), NOW).await.0, 400);
     system.stop().await;
@@ -109,10 +117,12 @@ async fn threads_are_conversations_of_their_own_and_need_one_mention() {
     let (slack, world, system) = start("socket").await;
     slack.say(CHANNEL, ADA, "not for you");
     let one = slack.say(CHANNEL, ADA, &format!("<@{BOT}> my secret is 42"));
-    slack.reads(CHANNEL, &["you said: my secret is 42"]).await;
+    slack.reads(CHANNEL, &["you said: name of U0ADA: my secret is 42"]).await;
     let two = slack.say(CHANNEL, ADA, &format!("<@{BOT}> what is it?"));
     let shown = slack
-        .wait_for("the second answer", |state| (state.messages.len() == 2).then(|| state.messages.clone()))
+        .wait_for("the second answer", |state| {
+            (state.messages.len() == 2).then(|| state.messages.clone())
+        })
         .await;
     let threads: Vec<_> = shown.iter().map(|message| message.thread.clone().unwrap()).collect();
     assert_eq!(threads, [one.clone(), two]);
@@ -134,13 +144,15 @@ async fn threads_are_conversations_of_their_own_and_need_one_mention() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draft_becomes_the_reply_and_a_new_message_interrupts() {
     let (slack, world, system) = start("socket").await;
-    world.model.on("slowly", [Step::Hold("These are the first words of a long answer that goes on".into())]);
+    world.model.on(
+        "slowly",
+        [Step::Hold("These are the first words of a long answer that goes on".into())],
+    );
     slack.say(DIRECT, ADA, "slowly");
     slack.wait_for("a draft", |state| state.messages.first().cloned()).await;
     world.model.release("slowly");
-    let shown = slack
-        .reads(DIRECT, &["These are the first words of a long answer that goes on"])
-        .await;
+    let shown =
+        slack.reads(DIRECT, &["These are the first words of a long answer that goes on"]).await;
     assert_eq!(shown.len(), 1, "the draft and the reply are one message");
 
     world.model.on("for ever", [Step::Hold("I begin".into())]);
@@ -174,7 +186,10 @@ async fn a_command_is_approved_by_a_button_and_by_nobody_else() {
             state.calls.iter().find(|call| call.method == "chat.postEphemeral").cloned()
         })
         .await;
-    assert_eq!((&told.arguments["user"], &told.arguments["thread_ts"]), (&json!(EVE), &json!(question.thread)));
+    assert_eq!(
+        (&told.arguments["user"], &told.arguments["thread_ts"]),
+        (&json!(EVE), &json!(question.thread))
+    );
     assert_eq!(slack.shown(CHANNEL)[0].buttons().len(), 2, "still undecided");
 
     slack.envelope("interactive", slack.press(ADA, &question, &approve));
@@ -202,24 +217,38 @@ async fn buttons_and_commands_come_to_the_door_as_well() {
         })
         .await;
     let press = slack.press(ADA, &question, &question.buttons()[1]).to_string();
-    assert_eq!(slack.post(door, form(&[("payload", &press)]), ("other", Duration::ZERO)).await.0, 401);
+    assert_eq!(
+        slack.post(door, form(&[("payload", &press)]), ("other", Duration::ZERO)).await.0,
+        401
+    );
     assert_eq!(slack.post(door, form(&[("payload", &press)]), NOW).await.0, 200);
     slack
-        .wait_for("the reply", |state| state.messages.iter().any(|m| m.text == "kept").then_some(()))
+        .wait_for("the reply", |state| {
+            state.messages.iter().any(|m| m.text == "kept").then_some(())
+        })
         .await;
 
     let command = |user, text, trigger| {
         form(&[
-            ("command", "/talaria"), ("text", text), ("user_id", user), ("user_name", "someone"),
-            ("channel_id", CHANNEL), ("channel_name", "one"), ("trigger_id", trigger),
-            ("response_url", "https://hooks.slack.com/x"), ("team_id", "T0"),
+            ("command", "/talaria"),
+            ("text", text),
+            ("user_id", user),
+            ("user_name", "someone"),
+            ("channel_id", CHANNEL),
+            ("channel_name", "one"),
+            ("trigger_id", trigger),
+            ("response_url", "https://hooks.slack.com/x"),
+            ("team_id", "T0"),
         ])
     };
     let (status, told) = slack.post(door, command(EVE, "status", "t1"), NOW).await;
     assert!(status == 200 && told.contains("ephemeral"), "{status} {told}");
-    assert_eq!(slack.post(door, command(ADA, "what is up?", "t2"), NOW).await, (200, String::new()));
+    assert_eq!(
+        slack.post(door, command(ADA, "what is up?", "t2"), NOW).await,
+        (200, String::new())
+    );
     assert_eq!(slack.post(door, command(ADA, "what is up?", "t2"), NOW).await.0, 200);
-    slack.reads(CHANNEL, &["you said: what is up?"]).await;
+    slack.reads(CHANNEL, &["you said: someone: what is up?"]).await;
     assert_eq!(world.model.count("what is up?"), 1);
     system.stop().await;
     slack.assert_strict();
@@ -271,7 +300,8 @@ async fn a_message_whose_answer_was_lost_is_looked_for_and_not_sent_twice() {
     let (slack, _world, system) = start("socket").await;
     slack.trouble("chat.postMessage", [Trouble::Lost]);
     slack.say(DIRECT, ADA, "one");
-    slack.say(DIRECT, ADA, "/queue two");
+    slack.reads(DIRECT, &["you said: one"]).await;
+    slack.say(DIRECT, ADA, "two");
     slack.reads(DIRECT, &["you said: one", "you said: two"]).await;
     assert_eq!(slack.calls("conversations.history").len(), 1);
     system.stop().await;
@@ -306,6 +336,24 @@ async fn a_message_that_is_taken_back_while_it_waits_is_not_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_fetched_when_a_turn_reads_it() {
+    let (slack, world, system) = start("socket").await;
+    slack.put_file("F01", b"the magic word is xyzzy");
+    let mut shared = slack.message(DIRECT, ADA, "what is the word?");
+    shared["subtype"] = "file_share".into();
+    shared["files"] = json!([{
+        "id": "F01", "name": "note.txt", "mimetype": "text/plain", "mode": "hosted", "size": 23,
+        "url_private": "https://files.slack.com/files-pri/T0-F01/note.txt",
+    }]);
+    slack.envelope("events_api", callback(&shared));
+    let call = world.model.call("what is the word?", 1, Progress::Done).await;
+    let messages = serde_json::to_string(&call.messages).unwrap();
+    assert!(messages.contains("the magic word is xyzzy"), "{messages}");
+    system.stop().await;
+    slack.assert_strict();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bad_token_pauses_its_account_and_nothing_else() {
     let slack = SlackServer::start().await;
     let setup = setup(&slack, "socket")
@@ -325,7 +373,10 @@ async fn a_bad_token_pauses_its_account_and_nothing_else() {
         (text.matches("is paused").count() == 2).then_some(text)
     })
     .await;
-    assert!(ready.contains("slack/revoked is paused: Slack says invalid_auth to auth.test"), "{ready}");
+    assert!(
+        ready.contains("slack/revoked is paused: Slack says invalid_auth to auth.test"),
+        "{ready}"
+    );
     assert!(ready.contains("ingress.slack.half.app_token is not set"), "{ready}");
     system.stop().await;
 }

@@ -65,7 +65,9 @@ impl Slack {
                 "url": "https://test.slack.com/", "team": "Test", "user": "talaria",
                 "team_id": "T0", "user_id": BOT, "bot_id": BOT_ID,
             })),
-            "apps.connections.open" => Ok(json!({ "url": format!("{}/link/?ticket=1", self.socket_address) })),
+            "apps.connections.open" => {
+                Ok(json!({ "url": format!("{}/link/?ticket=1", self.socket_address) }))
+            }
             "chat.postMessage" => self.post_message(arguments),
             "chat.update" => self.update(arguments),
             "chat.delete" => {
@@ -92,7 +94,9 @@ impl Slack {
                 let id = text_of(arguments, "file")?;
                 let size = self.files.get(id).ok_or("file_not_found")?.len();
                 let url = format!("{}/files/{id}", self.address);
-                Ok(json!({ "file": { "id": id, "size": size, "mimetype": "text/plain", "url_private_download": url } }))
+                Ok(
+                    json!({ "file": { "id": id, "size": size, "mimetype": "text/plain", "url_private_download": url } }),
+                )
             }
             "files.getUploadURLExternal" => {
                 text_of(arguments, "filename")?;
@@ -110,7 +114,9 @@ impl Slack {
         check_text(&text, POST_MAX)?;
         check_blocks(&arguments["blocks"])?;
         let metadata = arguments["metadata"].clone();
-        if !metadata.is_null() && !(metadata["event_type"].is_string() && metadata["event_payload"].is_object()) {
+        if !metadata.is_null()
+            && !(metadata["event_type"].is_string() && metadata["event_payload"].is_object())
+        {
             return Err("invalid_metadata_format");
         }
         let ts = self.next_ts();
@@ -169,7 +175,8 @@ fn check_text(text: &str, max: usize) -> Result<(), &'static str> {
         while let Some(at) = rest.find(['<', '>', '&']) {
             rest = &rest[at..];
             let known = ["&lt;", "&gt;", "&amp;"].iter().any(|escape| rest.starts_with(escape));
-            let link = ["<http", "<mailto:", "<@", "<#", "<!"].iter().any(|link| rest.starts_with(link));
+            let link =
+                ["<http", "<mailto:", "<@", "<#", "<!"].iter().any(|link| rest.starts_with(link));
             match rest.find(if link { '>' } else { ';' }) {
                 Some(end) if link || known => rest = &rest[end + 1..],
                 Some(_) | None => return Err("unescaped text"),

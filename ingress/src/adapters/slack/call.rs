@@ -75,7 +75,8 @@ impl Api {
 
     /// Puts a file's content where Slack has said. Nobody sees it before the upload is completed.
     pub(super) async fn upload(&self, url: &str, bytes: Bytes) -> Result<(), SendError> {
-        let url = Url::parse(url).map_err(|_| refused(Refusal::Other, "no address to upload to"))?;
+        let url =
+            Url::parse(url).map_err(|_| refused(Refusal::Other, "no address to upload to"))?;
         let failed = |error| SendError::Failed { why: root(error) };
         let sent = self.clients.to(&url).post(url).timeout(FILE).body(bytes).send().await;
         let status = sent.map_err(failed)?.status();
@@ -85,7 +86,8 @@ impl Api {
 
     /// Downloads a file of Slack. The token goes to Slack's own hosts only.
     pub(super) async fn download(&self, url: &str, limit: usize) -> Result<Bytes, SendError> {
-        let url = Url::parse(url).map_err(|_| refused(Refusal::Other, "the file has no address"))?;
+        let url =
+            Url::parse(url).map_err(|_| refused(Refusal::Other, "the file has no address"))?;
         let (host, own) = (url.host_str().unwrap_or_default(), self.base.host_str());
         let is_slacks = host == FILES || host.ends_with(&format!(".{FILES}"));
         let same = Some(host) == own && url.port() == self.base.port();
@@ -160,22 +162,41 @@ fn meaning(method: &str, error: &str, after: Option<u64>) -> SendError {
     let why = format!("Slack says {error} to {method}");
     let reason = match error {
         "ratelimited" | "rate_limited" => return flood(method, after),
-        "internal_error" | "service_unavailable" | "request_timeout" | "team_added_to_org"
+        "internal_error"
+        | "service_unavailable"
+        | "request_timeout"
+        | "team_added_to_org"
         | "upgrade_required" => return SendError::Failed { why },
         // By its reference something may have happened.
         "fatal_error" | "" => return SendError::Unknown { why },
-        "invalid_auth" | "not_authed" | "account_inactive" | "token_revoked" | "token_expired"
-        | "missing_scope" | "not_allowed_token_type" | "no_permission" | "org_login_required"
-        | "ekm_access_denied" | "access_denied" | "app_missing_action_url" => Refusal::Account,
-        "channel_not_found" | "not_in_channel" | "is_archived" | "cannot_dm_bot"
-        | "messages_tab_disabled" | "restricted_action" | "restricted_action_thread_locked"
-        | "restricted_action_read_only_channel" | "user_not_found" | "user_disabled" => {
-            Refusal::Chat
-        }
-        "message_not_found" | "cant_update_message" | "edit_window_closed"
-        | "cant_delete_message" | "thread_not_found" | "cannot_reply_to_message" => {
-            Refusal::Message
-        }
+        "invalid_auth"
+        | "not_authed"
+        | "account_inactive"
+        | "token_revoked"
+        | "token_expired"
+        | "missing_scope"
+        | "not_allowed_token_type"
+        | "no_permission"
+        | "org_login_required"
+        | "ekm_access_denied"
+        | "access_denied"
+        | "app_missing_action_url" => Refusal::Account,
+        "channel_not_found"
+        | "not_in_channel"
+        | "is_archived"
+        | "cannot_dm_bot"
+        | "messages_tab_disabled"
+        | "restricted_action"
+        | "restricted_action_thread_locked"
+        | "restricted_action_read_only_channel"
+        | "user_not_found"
+        | "user_disabled" => Refusal::Chat,
+        "message_not_found"
+        | "cant_update_message"
+        | "edit_window_closed"
+        | "cant_delete_message"
+        | "thread_not_found"
+        | "cannot_reply_to_message" => Refusal::Message,
         "invalid_blocks" | "invalid_blocks_format" => Refusal::Markup,
         "msg_too_long" | "msg_blocks_too_long" => Refusal::TooLarge,
         _ => Refusal::Other,

@@ -162,9 +162,10 @@ impl Reader<'_> {
         let channel = channel.as_str()?;
         match (kind.as_str(), own.subtype.as_deref()) {
             ("app_mention", _)
-            | ("message", None | Some("file_share" | "me_message" | "thread_broadcast" | "bot_message")) => {
-                self.said(Deed::Wrote, channel, own)
-            }
+            | (
+                "message",
+                None | Some("file_share" | "me_message" | "thread_broadcast" | "bot_message"),
+            ) => self.said(Deed::Wrote, channel, own),
             ("message", Some("message_changed")) => {
                 let (now, before) = (message?, previous_message.unwrap_or_default());
                 let message = now.ts.clone();
@@ -188,7 +189,8 @@ impl Reader<'_> {
     fn said(self, deed: Deed, channel: &str, message: Message) -> Option<Arrival> {
         let ts = message.ts.as_str();
         let sender = self.sender(&message)?;
-        let (text, mentioned) = text::read(message.text.as_deref().unwrap_or_default(), &self.me.user);
+        let (text, mentioned) =
+            text::read(message.text.as_deref().unwrap_or_default(), &self.me.user);
         let media = self.media(&message.files);
         // A mention alone is a call for attention; without any content there is nothing to answer.
         if text.trim().is_empty() && media.is_empty() && !mentioned {
@@ -203,7 +205,11 @@ impl Reader<'_> {
         Some(Arrival {
             id,
             deed,
-            place: self.place(channel, message.thread_ts.as_deref().or(Some(ts)), message.thread_ts.is_some()),
+            place: self.place(
+                channel,
+                message.thread_ts.as_deref().or(Some(ts)),
+                message.thread_ts.is_some(),
+            ),
             sender,
             attention: Attention { mentioned, replied },
             text: if text.is_empty() && media.is_empty() { "(mentioned you)".into() } else { text },
@@ -265,7 +271,13 @@ impl Reader<'_> {
                     account: self.account.into(),
                     reference: file.id.clone(),
                 };
-                Media { url: reference.to_string(), kind, mime, name: file.name.clone(), group: None }
+                Media {
+                    url: reference.to_string(),
+                    kind,
+                    mime,
+                    name: file.name.clone(),
+                    group: None,
+                }
             })
             .collect()
     }
@@ -292,7 +304,15 @@ impl Reader<'_> {
 
     /// What a command of Slack's menu says: `/stop` as it is, and `/talaria stop`, which leaves other apps theirs.
     pub(super) fn slash(self, slash: Slash) -> Arrival {
-        let Slash { command, text: words, user_id, user_name, channel_id, channel_name, trigger_id } = slash;
+        let Slash {
+            command,
+            text: words,
+            user_id,
+            user_name,
+            channel_id,
+            channel_name,
+            trigger_id,
+        } = slash;
         let (words, _) = text::read(&words, &self.me.user);
         let whole = format!("{command} {words}");
         let inner = format!("/{}", words.trim_start_matches('/'));
@@ -365,15 +385,17 @@ mod tests {
         .unwrap();
         assert_eq!(answer.place.thread.as_deref(), Some("1.1"));
         assert!(answer.attention.replied);
-        let direct =
-            read(json!({ "type": "message", "channel": "D1", "user": "U1", "text": "x", "ts": "2" }));
+        let direct = read(
+            json!({ "type": "message", "channel": "D1", "user": "U1", "text": "x", "ts": "2" }),
+        );
         let place = direct.unwrap().place;
         assert_eq!((place.kind, place.thread), (ChatKind::Dm, None));
     }
 
     #[test]
     fn edits_and_deletions_name_their_message_and_its_thread() {
-        let said = |text: &str| json!({ "type": "message", "user": "U1", "text": text, "ts": "1.1" });
+        let said =
+            |text: &str| json!({ "type": "message", "user": "U1", "text": text, "ts": "1.1" });
         let mut now = said("new");
         now["edited"] = json!({ "user": "U1", "ts": "1.5" });
         let changed = json!({

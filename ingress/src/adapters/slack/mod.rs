@@ -111,7 +111,8 @@ fn fault(name: &str, settings: &settings::Slack) -> Option<String> {
         },
         SlackMode::Events => {
             let missing = settings.signing_secret.given().is_none();
-            missing.then(|| format!("{} is not set; the mode events needs it", key("signing_secret")))
+            missing
+                .then(|| format!("{} is not set; the mode events needs it", key("signing_secret")))
         }
     }
 }

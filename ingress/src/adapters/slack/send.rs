@@ -94,17 +94,17 @@ impl App {
     }
 
     /// Looks for the message that carries a key, in its thread or among the newest of its channel.
-    pub(super) async fn find(
-        &self,
-        to: &Address,
-        key: &str,
-    ) -> Result<Option<String>, SendError> {
+    pub(super) async fn find(&self, to: &Address, key: &str) -> Result<Option<String>, SendError> {
         let api = self.api()?;
-        let method = if to.thread.is_some() { "conversations.replies" } else { "conversations.history" };
+        let method =
+            if to.thread.is_some() { "conversations.replies" } else { "conversations.history" };
         let mut cursor = String::new();
         for _ in 0..PAGES_MAX {
-            let mut arguments =
-                vec![("channel", to.chat.as_str()), ("limit", PAGE), ("include_all_metadata", "true")];
+            let mut arguments = vec![
+                ("channel", to.chat.as_str()),
+                ("limit", PAGE),
+                ("include_all_metadata", "true"),
+            ];
             arguments.extend(to.thread.as_deref().map(|thread| ("ts", thread)));
             if !cursor.is_empty() {
                 arguments.push(("cursor", &cursor));
@@ -118,12 +118,16 @@ impl App {
             if let Some(found) = messages.into_iter().find(has_key) {
                 return Ok(found["ts"].as_str().map(str::to_owned));
             }
-            cursor = page["response_metadata"]["next_cursor"].as_str().unwrap_or_default().to_owned();
+            cursor =
+                page["response_metadata"]["next_cursor"].as_str().unwrap_or_default().to_owned();
             if cursor.is_empty() {
                 return Ok(None);
             }
         }
-        Err(refused(Refusal::Other, "there are too many messages to look for one that may have arrived"))
+        Err(refused(
+            Refusal::Other,
+            "there are too many messages to look for one that may have arrived",
+        ))
     }
 }
 

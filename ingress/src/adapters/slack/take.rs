@@ -144,7 +144,8 @@ impl App {
         let name = match found {
             Ok(found) => {
                 let found = &found[what];
-                let names = [&found["profile"]["display_name"], &found["real_name"], &found["name"]];
+                let names =
+                    [&found["profile"]["display_name"], &found["real_name"], &found["name"]];
                 let name = names.into_iter().filter_map(|name| name.as_str());
                 name.into_iter().find(|name| !name.is_empty()).map(str::to_owned)
             }

@@ -2,8 +2,8 @@
 
 mod access;
 mod agent;
-mod hooks;
 mod discord;
+mod hooks;
 mod ingress;
 mod model;
 mod nats;
@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, Bots, ChannelAccess, PlatformAccess, UnauthorizedDm};
 pub use self::agent::{Acp, Agent, Edits, Limits};
-pub use self::hooks::{Hook, OnError};
 pub use self::discord::Discord;
+pub use self::hooks::{Hook, OnError};
 pub use self::ingress::{Duplicates, Ingress, Telegram, TelegramMode, Webhook};
 pub use self::model::Model;
 pub use self::nats::Nats;
