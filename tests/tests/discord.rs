@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use proto::member::Role;
 use serde_json::json;
 use talaria_tests::discord::{BOT, Cut, DiscordServer, TOKEN, Trouble};
 use talaria_tests::model::{Progress, Step};
@@ -212,6 +213,22 @@ async fn a_session_that_breaks_is_resumed_and_loses_and_doubles_nothing() {
         })
         .await;
     system.stop().await;
+    discord.assert_strict();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_process_goes_on_where_the_first_has_stopped() {
+    let (discord, world, system) = start().await;
+    discord.say(DIRECT, ADA, "one");
+    discord.reads(DIRECT, &["you said: one"]).await;
+    let System { scheduler, worker, ingress } = system;
+    ingress.stop().await;
+    discord.say(DIRECT, ADA, "two");
+    let ingress = world.run(Role::Ingress).await;
+    discord.reads(DIRECT, &["you said: one", "you said: two"]).await;
+    discord.wait_for("a resume", |state| (state.resumed == 1).then_some(())).await;
+    assert_eq!(world.model.count("one"), 1);
+    System { scheduler, worker, ingress }.stop().await;
     discord.assert_strict();
 }
 

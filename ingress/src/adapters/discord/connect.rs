@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
+use super::bookmark::Bookmark;
 use super::call::Body;
 use super::session::{Frame, Next, Session};
 use super::{Bot, Inner};
@@ -22,8 +23,9 @@ const HELLO: Duration = Duration::from_secs(15);
 /// The pauses before a session is resumed: the first, and the longest.
 const AGAIN_FIRST: Duration = Duration::from_millis(500);
 const AGAIN_LAST: Duration = Duration::from_secs(30);
-/// How often resuming is tried before it counts as a failure.
+/// How often resuming is tried before it counts as a failure, and how often beginning anew.
 const TRIES: u32 = 12;
+const TRIES_ANEW: u32 = 3;
 /// A close code that lets a session be resumed, and the one that ends it.
 const RESUMABLE: u16 = 4000;
 const NORMAL: u16 = 1000;
@@ -47,21 +49,39 @@ struct StartLimit {
     reset_after: u64,
 }
 
+/// A session, and where it is kept how far it has come.
+struct Course {
+    session: Session,
+    bookmark: Bookmark,
+    /// Whether the last connection was up.
+    was_up: bool,
+}
+
+impl Course {
+    async fn save(&mut self) {
+        self.bookmark.save(self.session.cursor()).await;
+    }
+}
+
 /// Holds the connection until `link.stop`, or until it cannot be made again.
 pub(super) async fn run(inner: &Inner, account: &str, link: &Link) -> Result<(), ConnectError> {
     let bot = inner.bot(account).map_err(ConnectError::of)?;
+    let (bookmark, cursor) = Bookmark::open(bot.bus.clone(), bot.settings.token.expose()).await;
+    let mut course = Course { session: Session::restored(cursor), bookmark, was_up: false };
     let work = async {
         let me = bot.me().await.map_err(of)?;
         tracing::info!(account, bot = %me.username, "connecting to Discord");
         if let Err(error) = bot.announce_commands().await {
             tracing::warn!("Discord does not show the bot's commands: {error}");
         }
-        keep(bot, link).await
+        keep(bot, link, &mut course).await
     };
-    tokio::select! {
+    let outcome = tokio::select! {
         outcome = work => outcome,
         () = link.stop.cancelled() => Ok(()),
-    }
+    };
+    course.save().await;
+    outcome
 }
 
 /// A refused token needs a person, who must know which.
@@ -78,14 +98,14 @@ fn of(error: SendError) -> ConnectError {
 }
 
 /// One connection after another, with one session for as long as Discord keeps it.
-async fn keep(bot: &Bot, link: &Link) -> Result<(), ConnectError> {
-    let mut session = Session::default();
+async fn keep(bot: &Bot, link: &Link, course: &mut Course) -> Result<(), ConnectError> {
     let mut failures = 0;
     loop {
-        let mut was_up = false;
-        let ended = connection(bot, link, &mut session, &mut was_up).await?;
-        failures = if was_up { 0 } else { failures + 1 };
-        if session.url().is_none() && !was_up || failures >= TRIES {
+        course.was_up = false;
+        let ended = connection(bot, link, course).await?;
+        failures = if course.was_up { 0 } else { failures + 1 };
+        let most = if course.session.url().is_some() { TRIES } else { TRIES_ANEW };
+        if failures >= most {
             return Err(ConnectError::Retry { after: None, why: ended });
         }
         link.trouble(ended);
@@ -95,13 +115,8 @@ async fn keep(bot: &Bot, link: &Link) -> Result<(), ConnectError> {
 }
 
 /// One connection. Returns why it ended.
-async fn connection(
-    bot: &Bot,
-    link: &Link,
-    session: &mut Session,
-    was_up: &mut bool,
-) -> Result<String, ConnectError> {
-    let base = match session.url() {
+async fn connection(bot: &Bot, link: &Link, course: &mut Course) -> Result<String, ConnectError> {
+    let base = match course.session.url() {
         Some(url) => url.to_owned(),
         None => gateway(bot).await?,
     };
@@ -110,7 +125,7 @@ async fn connection(
         Ok(socket) => socket,
         Err(why) => return Ok(why),
     };
-    let ended = talk(bot, link, session, &mut socket, was_up).await;
+    let ended = talk(bot, link, course, &mut socket).await;
     let code = if ended.is_ok() { RESUMABLE } else { NORMAL };
     socket.close(code).await;
     ended
@@ -131,15 +146,14 @@ async fn gateway(bot: &Bot) -> Result<String, ConnectError> {
 async fn talk(
     bot: &Bot,
     link: &Link,
-    session: &mut Session,
+    course: &mut Course,
     socket: &mut Socket,
-    was_up: &mut bool,
 ) -> Result<String, ConnectError> {
     let mut pulse = match hello(socket).await {
         Ok(pulse) => pulse,
         Err(why) => return Ok(why.into()),
     };
-    let begin = session.begin(bot.settings.token.expose());
+    let begin = course.session.begin(bot.settings.token.expose());
     if let Err(why) = socket.send(begin.to_string()).await {
         return Ok(why);
     }
@@ -150,9 +164,10 @@ async fn talk(
                 if !std::mem::replace(&mut heard, false) {
                     return Ok("the gateway does not hear us any more".into());
                 }
-                if let Err(why) = socket.send(session.beat().to_string()).await {
+                if let Err(why) = socket.send(course.session.beat().to_string()).await {
                     return Ok(why);
                 }
+                course.save().await;
                 continue;
             }
             message = socket.next() => match message {
@@ -160,7 +175,7 @@ async fn talk(
                 Heard::Broken(why) => return Ok(why),
                 Heard::Closed { code, why } => {
                     let fatal = |why: &str| ConnectError::Fatal { why: why.into() };
-                    session.closed(code).map_err(fatal)?;
+                    course.session.closed(code).map_err(fatal)?;
                     return Ok(format!("the gateway has closed the connection: {code} {why}"));
                 }
             },
@@ -169,25 +184,29 @@ async fn talk(
             tracing::warn!("the gateway says something that cannot be read");
             continue;
         };
-        match session.hear(frame) {
+        match course.session.hear(frame) {
             Next::Nothing => {}
             Next::Heard => heard = true,
             Next::Again => return Ok("the gateway wants a new connection".into()),
             Next::Up => {
-                *was_up = true;
+                course.was_up = true;
                 link.up();
+                course.save().await;
             }
             Next::Beat => {
-                if let Err(why) = socket.send(session.beat().to_string()).await {
+                if let Err(why) = socket.send(course.session.beat().to_string()).await {
                     return Ok(why);
                 }
             }
             Next::Take { name, data, seq } => {
                 let taking = take(bot, link, &name, &data);
-                if let Err(why) = while_beating(taking, &mut pulse, socket, session).await {
+                if let Err(why) = while_beating(taking, &mut pulse, socket, &course.session).await {
                     return Ok(why);
                 }
-                session.stored(seq);
+                course.session.stored(seq);
+                if course.bookmark.is_due() {
+                    course.save().await;
+                }
                 // What Discord has said in the meantime is not read yet.
                 heard = true;
             }

@@ -1,5 +1,6 @@
 //! Discord: bots over the gateway, and interactions over HTTP.
 
+mod bookmark;
 mod call;
 mod connect;
 mod event;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use axum::Router;
 use ed25519_dalek::VerifyingKey;
 use moka::sync::Cache;
+use node::bus::Bus;
 use node::settings;
 use proto::event::Address;
 use tokio::sync::OnceCell;
@@ -87,6 +89,7 @@ pub(crate) fn build(parts: &Parts) -> anyhow::Result<Arc<dyn Adapter>> {
         let bot = Bot {
             name: name.clone(),
             settings: own.clone(),
+            bus: parts.node.bus.clone(),
             gate: parts.gates.open(PLATFORM, name),
             api,
             key: key.unwrap_or_default(),
@@ -122,6 +125,7 @@ struct Inner {
 struct Bot {
     name: String,
     settings: settings::Discord,
+    bus: Bus,
     gate: Gate,
     api: Option<Api>,
     key: Option<VerifyingKey>,

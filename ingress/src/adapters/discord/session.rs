@@ -2,6 +2,7 @@
 //!
 //! The place in the session moves on only when an event is stored: after a break, Discord sends again what was not.
 
+use proto::account::Cursor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -47,6 +48,20 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// One that goes on from where someone else has come to.
+    pub(super) fn restored(cursor: Option<Cursor>) -> Self {
+        cursor.map_or_else(Self::default, |Cursor { session, url, seq }| Self {
+            resume: Some((session, url)),
+            seq: Some(seq),
+        })
+    }
+
+    /// How far it has come; none if there is nothing to go on with.
+    pub(super) fn cursor(&self) -> Option<Cursor> {
+        let ((session, url), seq) = self.resume.clone().zip(self.seq)?;
+        Some(Cursor { session, url, seq })
+    }
+
     /// Where to connect, if there is something to be resumed.
     pub(super) fn url(&self) -> Option<&str> {
         self.resume.as_ref().map(|(_, url)| url.as_str())
@@ -149,6 +164,8 @@ mod tests {
         assert_eq!(session.begin("t")["op"], 6);
         assert_eq!(session.begin("t")["d"]["seq"], 2);
         assert_eq!(session.beat(), json!({ "op": 1, "d": 2 }));
+        let next = Session::restored(session.cursor());
+        assert_eq!(next.begin("t"), session.begin("t"));
     }
 
     #[test]

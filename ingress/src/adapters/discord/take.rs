@@ -1,9 +1,12 @@
 //! Takes what Discord sends: reads it, finds out where it is, and brings it to the gate.
 
+use std::time::Duration;
+
 use proto::session::ChatKind;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::Bot;
 use super::event::{Deleted, Interaction, Message};
@@ -11,6 +14,8 @@ use crate::adapter::SendError;
 use crate::gate::{Arrival, Outcome, Place};
 use crate::publish::AcceptError;
 
+/// How long to keep quiet when Discord says "too many" without saying for how long.
+const QUIET: Duration = Duration::from_secs(5);
 /// The types of channels that are threads.
 const THREADS: [u8; 3] = [10, 11, 12];
 /// A group of people without a server.
@@ -141,7 +146,12 @@ impl Bot {
             }
             // Discord does not show it to us.
             Err(SendError::Refused { .. }) => plain(ChatKind::Channel),
-            Err(error) => return Err(unavailable(&error)),
+            Err(error) => {
+                if let SendError::Flood { after, .. } = error {
+                    sleep(after.unwrap_or(QUIET)).await;
+                }
+                return Err(unavailable(&error));
+            }
         };
         self.channels.insert(channel.to_owned(), place.clone());
         Ok(place)

@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::App;
-use super::call::{As, is_gone, refused};
+use super::call::{As, is_gone};
 use super::text::escape;
-use crate::adapter::{Attachment, Button, Post, Press, Refusal, SendError};
+use crate::adapter::{Attachment, Button, Post, Press, SendError};
 
 /// Under what type our messages carry their key as metadata.
 const METADATA: &str = "talaria_message";
@@ -15,7 +15,7 @@ const METADATA: &str = "talaria_message";
 const SECTION_MAX: usize = 3000;
 /// How many messages are looked at on one page, and how many pages, when one is looked for.
 const PAGE: &str = "200";
-const PAGES_MAX: usize = 5;
+const PAGES_MAX: usize = 20;
 
 #[derive(Deserialize)]
 struct Sent {
@@ -124,10 +124,8 @@ impl App {
                 return Ok(None);
             }
         }
-        Err(refused(
-            Refusal::Other,
-            "there are too many messages to look for one that may have arrived",
-        ))
+        // So far back it would have been seen by now.
+        Ok(None)
     }
 }
 
