@@ -7,7 +7,7 @@ use proto::subject;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::agent::Agent;
+use super::super::work::Work;
 use super::object;
 use crate::fence::Lost;
 use crate::tools::{Output, arguments};
@@ -85,7 +85,7 @@ impl Call {
     }
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Has a scheduler carry out what is wanted.
     pub(super) async fn cron(&self, call: &Value) -> Output {
         let wanted = match arguments::<Call>(call).map(Call::wanted) {
