@@ -6,8 +6,8 @@ use std::fmt;
 use crate::member::Role;
 use crate::subject;
 use crate::topology::{
-    self, CHANNELS, DELIVERIES, EVENTS, FLEET, IDENTITIES, INBOX, JOBS, LEASES, MEMBERS, MEMORY,
-    OUTBOX, POISON, SESSIONS, TRANSCRIPT, TURNS,
+    self, ACCOUNTS, CHANNELS, DELIVERIES, EVENTS, FLEET, IDENTITIES, INBOX, JOBS, LEASES, MEMBERS,
+    MEMORY, OUTBOX, POISON, SESSIONS, TRANSCRIPT, TURNS,
 };
 
 /// A user of the broker.
@@ -83,7 +83,10 @@ fn ingress() -> Permissions {
         stored(INBOX),
         // Notices of the gate: pairing codes, refusals.
         stored(OUTBOX),
-        key(DELIVERIES, "*"),
+        key(DELIVERIES, ">"),
+        // Which process holds an account.
+        key(ACCOUNTS, ">"),
+        api("STREAM.MSG.GET", &[&bucket(ACCOUNTS)]),
         key(CHANNELS, ">"),
         key(POISON, ">"),
         // Requests to be approved, and what the settings say; approving is an operator's.
@@ -101,8 +104,10 @@ fn ingress() -> Permissions {
     ];
     publish.extend(consumers(OUTBOX, &stored(OUTBOX)));
     publish.push(acknowledgements(OUTBOX));
-    let subscribe = vec![subject::drafts().to_owned(), subject::events().to_owned()];
-    Permissions { publish, subscribe, answers: false }
+    // The files of platforms are asked for by workers, piece by piece.
+    let subscribe = [subject::drafts(), subject::events(), subject::all_media()];
+    let subscribe = subscribe.map(str::to_owned).to_vec();
+    Permissions { publish, subscribe, answers: true }
 }
 
 fn scheduler() -> Permissions {
@@ -114,6 +119,7 @@ fn scheduler() -> Permissions {
         stored(EVENTS),
         key(LEASES, "*.*"),
         subject::controls().to_owned(),
+        subject::activities().to_owned(),
         key(FLEET, subject::rollout_key()),
         api("STREAM.MSG.GET", &[&bucket(FLEET)]),
         api("DIRECT.GET", &[INBOX]),
@@ -149,6 +155,7 @@ fn worker() -> Permissions {
         subject::beats().to_owned(),
         subject::drafts().to_owned(),
         subject::job_desk().to_owned(),
+        subject::all_media().to_owned(),
         // The consumer of a pool is made by `talaria init`: whoever may make one chooses where its messages go.
         api("CONSUMER.INFO", &[TURNS, "*"]),
         api("CONSUMER.MSG.NEXT", &[TURNS, "*"]),
@@ -161,13 +168,16 @@ fn worker() -> Permissions {
         api("DIRECT.GET", &[&bucket(SESSIONS), &key(SESSIONS, "*")]),
         api("STREAM.MSG.GET", &[&bucket(SESSIONS)]),
         api("STREAM.MSG.GET", &[&bucket(MEMORY)]),
+        // Whether whoever wrote what has waited may still be answered.
+        api("STREAM.MSG.GET", &[&bucket(IDENTITIES)]),
         // Where a message to another chat goes.
         api("STREAM.MSG.GET", &[&bucket(CHANNELS)]),
         api("DIRECT.GET", &[&bucket(CHANNELS)]),
         // Whether a turn is still its own.
         api("STREAM.MSG.GET", &[&bucket(LEASES)]),
     ];
-    Permissions { publish, subscribe: vec![subject::controls().to_owned()], answers: false }
+    let subscribe = vec![subject::controls().to_owned(), subject::activities().to_owned()];
+    Permissions { publish, subscribe, answers: true }
 }
 
 fn operator() -> Permissions {

@@ -135,6 +135,18 @@ pub const fn controls() -> &'static str {
     "worker.*.control"
 }
 
+/// Where all workers are asked what their turns do.
+#[must_use]
+pub const fn activities() -> &'static str {
+    "worker.*.activity"
+}
+
+/// Where the files of all accounts are asked for.
+#[must_use]
+pub const fn all_media() -> &'static str {
+    "media.*.*"
+}
+
 /// Where the drafts for all accounts go.
 #[must_use]
 pub const fn drafts() -> &'static str {

@@ -67,6 +67,7 @@ async fn the_system_works_with_a_user_for_each_service() {
     chat.replies(3).await;
     let aside = chat.say("/background count").await;
     chat.answered(&aside).await;
+    speak_elsewhere(&world, &system).await;
     let api = http::client()
         .post(format!("http://{}/v1/chat/completions", system.door()))
         .bearer_auth(TOKEN)
@@ -82,6 +83,22 @@ async fn the_system_works_with_a_user_for_each_service() {
     system.stop().await;
     assert_eq!(nats.refusals(), Vec::<String>::new(), "the broker refused what a service needs");
     world.model.assert_strict();
+}
+
+/// A message to another chat, which is asked about and approved for good.
+async fn speak_elsewhere(world: &World, system: &System) {
+    let (from, to) = (world.chat(system.door(), "from"), world.chat(system.door(), "to"));
+    to.say("hello").await;
+    to.replies(1).await;
+    let arguments = json!({ "to": "webhook:to", "text": "lunch is ready" });
+    let send = Step::Call { name: "send_message".into(), arguments };
+    world.model.on("tell them", [send, Step::Say("told".into())]);
+    from.say("tell them").await;
+    from.question(1).await;
+    let status = from.say("/status").await;
+    from.answered(&status).await;
+    from.say("/approve always").await;
+    assert_eq!(from.replies(1).await, ["told"]);
 }
 
 /// Opens the page as a browser would, and asks for a conversation.
