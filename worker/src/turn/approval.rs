@@ -4,7 +4,7 @@ use proto::activity::State;
 use proto::id::AskId;
 use proto::turn::{AskKind, Decision, News, Scope};
 
-use super::agent::Agent;
+use super::work::Work;
 use super::{Halt, Stop};
 use crate::tools::danger::Danger;
 
@@ -43,7 +43,7 @@ pub(super) enum Heard {
     Nothing,
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Asks whether something may be done.
     pub(super) async fn ask_approval(
         &self,

@@ -11,9 +11,9 @@ use proto::transcript::{Body, CallStatus, ToolCall};
 use serde_json::Value;
 use tracing::Instrument;
 
-use super::agent::Agent;
 use super::approval::Verdict;
 use super::desk::Desk;
+use super::work::Work;
 use super::{Halt, Stop};
 use crate::mcp;
 use crate::tools::danger::Danger;
@@ -73,7 +73,7 @@ impl Ready {
     }
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Runs the calls and stores their results, in order.
     pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<(), Halt> {
         let ready: Vec<Result<Ready, Output>> = calls.iter().map(|call| self.ready(call)).collect();

@@ -6,7 +6,7 @@ use proto::activity::State;
 use proto::transcript::{Body, Entry};
 use proto::turn::{StopReason, Usage};
 
-use super::agent::Agent;
+use super::work::Work;
 use super::{Halt, Stop};
 use crate::models::{Answer, Calls, Message, ModelError, Request, Sign, Words};
 use crate::transcript::{AppendError, Fold, tokens};
@@ -61,7 +61,7 @@ impl Room {
     }
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Compresses the conversation if it is too long to go on with; says so if the turn is stopped meanwhile.
     pub(super) async fn make_room(&mut self) -> Result<Option<Stop>, Halt> {
         let settings = &self.turn.shared.node.settings.agent;

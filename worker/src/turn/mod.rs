@@ -21,6 +21,7 @@ mod sight;
 mod spoken;
 mod told;
 mod wishes;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -35,10 +36,10 @@ use proto::turn::{News, Outcome, StopReason, TurnKind, TurnOrder, Usage};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use self::agent::Agent;
 pub(crate) use self::budget::Budget;
 pub(crate) use self::desk::Desk;
 pub(crate) use self::wishes::{Stop, Wishes};
+use self::work::Work;
 use crate::activity::Tracker;
 use crate::fence::{Fence, Lost};
 use crate::metrics::Ended;
@@ -266,7 +267,7 @@ impl Turn {
     }
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Runs the loop, and leaves the conversation as it should be found.
     async fn finish(mut self) -> Result<(Ending, Summary), Halt> {
         let ending = self.run().await?;

@@ -7,9 +7,9 @@ use proto::activity::State;
 use proto::subject;
 use tracing::Instrument;
 
-use super::agent::Agent;
 use super::compress::Compressed;
 use super::spoken::{Spoken, Stage};
+use super::work::Work;
 use super::{Halt, Stop, Turn};
 use crate::activity::Tracker;
 use crate::fence::Lost;
@@ -42,7 +42,7 @@ enum Streamed {
     Cut,
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Asks the model, and whoever stands behind it, as often as is sensible.
     pub(super) async fn call_model(&mut self, calls: Calls) -> Result<Called, Halt> {
         let mut is_shorter = false;

@@ -15,11 +15,11 @@ use proto::topology::{INBOX, SESSIONS};
 use proto::transcript::{Body, Entry, Profile};
 
 use super::admission::{self, Admitted};
-use super::agent::Agent;
 use super::compress::Room;
 use super::desk::known_of;
 use super::sight::Album;
 use super::spoken::{Spoken, Stage};
+use super::work::Work;
 use super::{Ending, Halt, Turn, prompt};
 use crate::fence::Lost;
 use crate::models::Model;
@@ -92,7 +92,7 @@ pub(super) async fn begin_afresh(turn: &Turn) -> Result<(), Halt> {
 }
 
 /// Prepares the agent loop for what the turn may answer; or says how the turn ends without one.
-pub(super) async fn agent(turn: &Turn) -> Result<Result<(Agent<'_>, Admitted), Ending>, Halt> {
+pub(super) async fn agent(turn: &Turn) -> Result<Result<(Work<'_>, Admitted), Ending>, Halt> {
     let wanted = if turn.order.fresh { Wanted::Fresh } else { Wanted::Current };
     let kept = turn.shared.shelf.take(turn.order.of.sid);
     let (seat, admitted) =
@@ -121,7 +121,7 @@ pub(super) async fn answering<'a>(
     kept: Option<Kept>,
     events: &[MessageEvent],
     inputs: &[Seq],
-) -> Result<Result<Agent<'a>, Ending>, Halt> {
+) -> Result<Result<Work<'a>, Ending>, Halt> {
     let Some(first) = events.first() else {
         return Ok(Err(Ending::Failed(NOT_STORED.into())));
     };
@@ -154,7 +154,7 @@ pub(super) async fn answering<'a>(
     open(&mut log, turn, &begin).await?;
     turn.tracker.touch();
     turn.tell_agent_start(first);
-    Ok(Ok(Agent { model, ..resumed(turn, seat, stage, log, &begin.user) }))
+    Ok(Ok(Work { model, ..resumed(turn, seat, stage, log, &begin.user) }))
 }
 
 /// Who answers: the model that the session has chosen, else its channel's, else the worker's own.
@@ -178,9 +178,9 @@ fn is_there(entries: &[Arc<Entry>], user: &Body) -> bool {
 }
 
 /// An agent that has done nothing yet.
-pub(super) fn bare(turn: &Turn, seat: Seat, log: Log) -> Agent<'_> {
+pub(super) fn bare(turn: &Turn, seat: Seat, log: Log) -> Work<'_> {
     let model = turn.shared.model_named(seat.profile.model.as_deref());
-    Agent {
+    Work {
         turn,
         seat: Some(seat),
         stage: None,
@@ -203,8 +203,8 @@ pub(super) fn bare(turn: &Turn, seat: Seat, log: Log) -> Agent<'_> {
 }
 
 /// The agent, with what earlier attempts have done of the turn.
-fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) -> Agent<'a> {
-    let mut agent = Agent { stage: Some(stage), ..bare(turn, seat, log) };
+fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) -> Work<'a> {
+    let mut agent = Work { stage: Some(stage), ..bare(turn, seat, log) };
     for entry in own_part(agent.log.entries(), turn.order.of, user) {
         match &entry.body {
             Body::User { inputs, .. } | Body::Result { inputs, .. } => agent.taken.extend(inputs),

@@ -7,8 +7,8 @@ use proto::turn::{AskKind, Decision};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::agent::Agent;
 use super::super::approval::{Heard, Question};
+use super::super::work::Work;
 use super::super::{Halt, Stop, prompt};
 use super::object;
 use crate::tools::{Output, arguments};
@@ -47,7 +47,7 @@ fn text(call: &Call) -> String {
     text
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Asks, and returns what the person said.
     pub(super) async fn clarify(&self, call: &Value) -> Output {
         let call: Call = match arguments(call) {

@@ -6,7 +6,7 @@ use proto::transcript::{Body, CallStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::agent::Agent;
+use super::super::work::Work;
 use super::super::{Ending, Halt};
 use super::object;
 use crate::tools::{Output, arguments};
@@ -46,7 +46,7 @@ struct Outcome {
     text: String,
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Puts sub-agents to work and waits for them.
     pub(super) async fn delegate(&self, call: &Value) -> Output {
         let Call { tasks } = match arguments(call) {
@@ -97,10 +97,10 @@ impl Agent<'_> {
     }
 
     /// A sub-agent that has not begun.
-    fn child(&self, number: u32) -> Agent<'_> {
+    fn child(&self, number: u32) -> Work<'_> {
         let depth = self.depth + 1;
         let shared = &self.turn.shared;
-        Agent {
+        Work {
             turn: self.turn,
             seat: None,
             stage: None,

@@ -6,7 +6,7 @@ use proto::transcript::CallStatus;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::agent::Agent;
+use super::super::work::Work;
 use super::object;
 use crate::models::{Image, Model};
 use crate::tools::attachment::picture;
@@ -27,7 +27,7 @@ pub(super) fn schema() -> (&'static str, Value) {
     (about, object(&["picture", "question"], properties))
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Looks.
     pub(super) async fn look(&self, call: &Value) -> Output {
         let call: Call = match arguments(call) {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::Turn;
-use super::super::agent::Agent;
+use super::super::work::Work;
 use super::object;
 use crate::fence::Lost;
 use crate::tools::{Output, arguments};
@@ -140,7 +140,7 @@ impl Notes {
     }
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Reads or changes the notes on the person who speaks.
     pub(super) async fn remember(&self, call: &Value) -> Output {
         let call: Call = match arguments(call) {

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 pub(super) use self::memory::{known_of, person};
-use super::agent::Agent;
+use super::work::Work;
 use crate::models::ToolSpec;
 use crate::tools::Output;
 use crate::tools::danger::Danger;
@@ -134,7 +134,7 @@ fn object(required: &[&str], properties: Value) -> Value {
     schema
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Runs a call. The type is written out because agents run calls that run agents.
     pub(super) fn at_desk<'a>(&'a self, desk: Desk, call: &'a Value) -> BoxFuture<'a, Output> {
         match desk {

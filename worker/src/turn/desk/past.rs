@@ -5,7 +5,7 @@ use proto::transcript::{Body, Entry};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::agent::Agent;
+use super::super::work::Work;
 use super::object;
 use crate::tools::{Output, arguments};
 use crate::transcript::past;
@@ -47,7 +47,7 @@ fn line(entry: &Entry, words: &[String]) -> Option<String> {
     found(text, words).map(|text| format!("[turn {}] {who}: {text}", entry.turn))
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Searches the session's conversations.
     pub(super) async fn look_back(&self, call: &Value) -> Output {
         let Call { query } = match arguments(call) {

@@ -6,7 +6,7 @@ use proto::turn::News;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::agent::Agent;
+use super::super::work::Work;
 use super::object;
 use crate::tools::danger::Danger;
 use crate::tools::{Output, arguments};
@@ -37,7 +37,7 @@ pub(super) const fn danger() -> Danger {
     Danger { why: "sends a message to another chat" }
 }
 
-impl Agent<'_> {
+impl Work<'_> {
     /// Sends.
     pub(super) async fn send(&self, call: &Value) -> Output {
         let call: Call = match arguments(call) {

@@ -10,6 +10,8 @@ use agent_client_protocol::v1::schema::{
     PermissionOptionKind, RequestPermissionOutcome, RequestPermissionResponse,
     SelectedPermissionOutcome, StopReason,
 };
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use node::settings::Acp;
 use proto::activity::State;
 use proto::transcript::{Body, External, Profile};
@@ -20,6 +22,7 @@ use self::connection::{Heard, Permission, Told};
 use self::program::Program;
 use super::agent::Agent;
 use super::model_call::show;
+use super::work::Work;
 use super::{Ending, Halt, Stop, approval};
 use crate::models::ModelError;
 
@@ -43,7 +46,16 @@ enum End {
     Killed,
 }
 
-impl Agent<'_> {
+/// Another agent that carries the turn out.
+pub(super) struct AcpAgent<'a>(pub(super) &'a Acp);
+
+impl Agent for AcpAgent<'_> {
+    fn carry_out<'a>(&'a self, work: &'a mut Work<'_>) -> BoxFuture<'a, Result<Ending, Halt>> {
+        work.run_external(self.0).boxed()
+    }
+}
+
+impl Work<'_> {
     /// Has the program carry the turn out.
     pub(super) async fn run_external(&mut self, settings: &Acp) -> Result<Ending, Halt> {
         if let Some(stop) = self.turn.stopped() {
