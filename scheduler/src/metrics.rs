@@ -200,7 +200,8 @@ impl Metrics {
             Effect::Order => "order",
             Effect::Reply { .. } => "reply",
             Effect::Spawn { .. } => "spawn",
-            Effect::Roster { .. } | Effect::Restart { .. } => "notice",
+            Effect::Roster { .. } | Effect::Restart { .. } | Effect::Cron { .. } => "notice",
+            Effect::JobEnded { .. } => "job_ended",
             Effect::Send { outbound } => match outbound.kind {
                 Kind::Reply => "reply",
                 Kind::Notice => "notice",
@@ -259,7 +260,8 @@ const DECISIONS: &[&str] = &[
 ];
 const CLAIMS: &[&str] = &["granted", "denied"];
 const WRITES: &[&str] = &["done", "refused", "unknown"];
-const EFFECTS: &[&str] = &["order", "spawn", "reply", "notice", "ack", "question", "closed"];
+const EFFECTS: &[&str] =
+    &["order", "spawn", "job_ended", "reply", "notice", "ack", "question", "closed"];
 const ENDS: &[&str] = &["completed", "interrupted", "failed", "released", "withdrawn", "parked"];
 const FATES: &[&str] = &[
     "answered",

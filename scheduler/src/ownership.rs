@@ -14,6 +14,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::jobs::Jobs;
 use crate::metrics::Metrics;
 use crate::partition;
 
@@ -26,6 +27,7 @@ const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Ownership<'a> {
     node: &'a Node,
     metrics: Arc<Metrics>,
+    jobs: Jobs,
     loops: BTreeMap<Partition, Loop>,
     gone: broadcast::Sender<ProcessId>,
     slots: BTreeMap<String, ProcessId>,
@@ -40,10 +42,11 @@ struct Loop {
 }
 
 impl<'a> Ownership<'a> {
-    pub(crate) fn new(node: &'a Node, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(node: &'a Node, metrics: Arc<Metrics>, jobs: Jobs) -> Self {
         Self {
             node,
             metrics,
+            jobs,
             loops: BTreeMap::new(),
             gone: broadcast::channel(256).0,
             slots: BTreeMap::new(),
@@ -111,7 +114,7 @@ impl<'a> Ownership<'a> {
         let work = partition::run(
             partition,
             self.node.clone(),
-            Arc::clone(&self.metrics),
+            (Arc::clone(&self.metrics), self.jobs.clone()),
             self.gone.subscribe(),
             reads,
             stop.clone(),
@@ -161,7 +164,7 @@ impl<'a> Ownership<'a> {
 
 /// The owner of a partition among the living: the one with the highest score, so that a change of one process moves only its
 /// own share (rendezvous hashing; Thaler and Ravishankar, 1998).
-fn owner(partition: Partition, schedulers: &[ProcessId]) -> Option<ProcessId> {
+pub(crate) fn owner(partition: Partition, schedulers: &[ProcessId]) -> Option<ProcessId> {
     let score = |id: &ProcessId| {
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         for byte in format!("{id}/{partition}").bytes() {

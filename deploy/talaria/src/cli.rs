@@ -8,7 +8,7 @@ use node::exit::Exit;
 use node::process;
 
 use crate::access::{channels, pair, poison};
-use crate::{bench, config, console, data, explain, init, nats_server, permissions, up};
+use crate::{bench, config, console, cron, data, explain, init, nats_server, permissions, up};
 
 const AFTER_HELP: &str = "\
 Begin with `talaria up` (or `cargo up` in the source folder): it runs everything and prints the address of a chat page.
@@ -34,6 +34,8 @@ enum Command {
     Config(config::ConfigArgs),
     /// Measure this machine: added latency, turns per second, memory per turn
     Bench(bench::BenchArgs),
+    /// Show, make and end what is done at set times
+    Cron(cron::CronArgs),
     /// Say what became of a message, and why
     Explain(explain::ExplainArgs),
     /// Create the streams, buckets and pools that are missing on the broker
@@ -72,6 +74,7 @@ pub fn main() -> ExitCode {
             Command::Up(args) => Box::pin(up::run(args)).await,
             Command::Config(args) => config::run(&args),
             Command::Bench(args) => bench::run(&args).await,
+            Command::Cron(args) => cron::run(args).await,
             Command::Explain(args) => explain::run(&args).await,
             Command::Init(args) => init::run(&args).await,
             Command::Permissions => Ok(console::say(&permissions::text())?),

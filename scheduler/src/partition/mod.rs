@@ -34,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use self::aside::Asides;
 use self::desk::Desk;
 use self::round::Round;
+use crate::jobs::Jobs;
 use crate::metrics::Metrics;
 use crate::policy::Policies;
 
@@ -60,6 +61,8 @@ pub(crate) struct Owner {
     /// How long the record of an idle session is kept: as long as the inputs that it has seen.
     pub(crate) idle_ttl: Duration,
     pub(crate) metrics: Arc<Metrics>,
+    /// What people do with scheduled jobs.
+    pub(crate) jobs: Jobs,
     /// Whether its log can be read at the moment.
     pub(crate) reading: watch::Sender<bool>,
     clock: Clock,
@@ -75,7 +78,7 @@ impl Owner {
 pub(crate) async fn run(
     partition: Partition,
     node: Node,
-    metrics: Arc<Metrics>,
+    (metrics, jobs): (Arc<Metrics>, Jobs),
     gone: broadcast::Receiver<ProcessId>,
     reading: watch::Sender<bool>,
     stop: CancellationToken,
@@ -90,6 +93,7 @@ pub(crate) async fn run(
         idle_ttl: node.settings.streams.inbox_retention.get(),
         bus: node.bus,
         metrics,
+        jobs,
         reading,
         clock: Clock::start(),
     };

@@ -2,6 +2,7 @@
 
 mod access;
 mod agent;
+mod cron;
 mod hooks;
 mod ingress;
 mod model;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, Bots, ChannelAccess, PlatformAccess, UnauthorizedDm};
 pub use self::agent::{Acp, Agent, Edits, Limits};
+pub use self::cron::{Cron, CronAccess};
 pub use self::hooks::{Hook, OnError};
 pub use self::ingress::{Duplicates, Ingress, Telegram, TelegramMode, Webhook};
 pub use self::model::Model;
@@ -40,6 +42,8 @@ pub struct Settings {
     pub scheduler: Scheduler,
     /// How the agent behaves.
     pub agent: Agent,
+    /// Scheduled jobs.
+    pub cron: Cron,
     /// The model that answers.
     pub model: Model,
     /// The processes that run turns.
