@@ -158,6 +158,7 @@ fn worker() -> Permissions {
         subject::drafts().to_owned(),
         subject::job_desk().to_owned(),
         subject::all_media().to_owned(),
+        subject::job_desk().to_owned(),
         // The consumer of a pool is made by `talaria init`: whoever may make one chooses where its messages go.
         api("CONSUMER.INFO", &[TURNS, "*"]),
         api("CONSUMER.MSG.NEXT", &[TURNS, "*"]),
