@@ -48,6 +48,12 @@ pub struct Message {
 }
 
 impl Message {
+    /// Whether people read this; what keeps marks apart is not seen.
+    #[must_use]
+    pub fn reads(&self, text: &str) -> bool {
+        self.content.replace('\u{200b}', "") == text
+    }
+
     /// What its buttons hold.
     #[must_use]
     pub fn buttons(&self) -> Vec<String> {
@@ -367,7 +373,7 @@ impl DiscordServer {
             let there = state.messages.iter().filter(|m| m.channel == channel && !m.deleted);
             let there: Vec<Message> = there.cloned().collect();
             let same = there.len() == texts.len()
-                && there.iter().zip(texts).all(|(message, text)| message.content == *text);
+                && there.iter().zip(texts).all(|(message, text)| message.reads(text));
             same.then_some(there)
         })
         .await

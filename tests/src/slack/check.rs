@@ -114,9 +114,8 @@ impl Slack {
         check_text(&text, POST_MAX)?;
         check_blocks(&arguments["blocks"])?;
         let metadata = arguments["metadata"].clone();
-        if !metadata.is_null()
-            && !(metadata["event_type"].is_string() && metadata["event_payload"].is_object())
-        {
+        let whole = metadata["event_type"].is_string() && metadata["event_payload"].is_object();
+        if !(metadata.is_null() || whole) {
             return Err("invalid_metadata_format");
         }
         let ts = self.next_ts();

@@ -95,7 +95,8 @@ impl Api {
             Url::parse(url).map_err(|_| refused(Refusal::Other, "the file has no address"))?;
         let host = url.host_str().unwrap_or_default();
         let same = Some(host) == self.base.host_str() && url.port() == self.base.port();
-        if !same && !(FILES.contains(&host) && url.scheme() == "https") {
+        let is_discords = FILES.contains(&host) && url.scheme() == "https";
+        if !(same || is_discords) {
             return Err(refused(Refusal::Other, "the file is not on Discord"));
         }
         let failed = |error| SendError::Failed { why: root(error) };

@@ -234,7 +234,7 @@ async fn hello(socket: &mut Socket) -> Result<Interval, &'static str> {
 /// Takes an event, however long that takes.
 async fn take(bot: &Bot, link: &Link, name: &str, data: &Value) {
     let mut troubled = false;
-    while let Err(error) = bot.take(name, data).await {
+    while let Err(error) = Box::pin(bot.take(name, data)).await {
         troubled = true;
         link.trouble(format!("messages are not taken: {error}"));
         sleep(STORE_AGAIN).await;

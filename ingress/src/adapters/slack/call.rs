@@ -89,9 +89,10 @@ impl Api {
         let url =
             Url::parse(url).map_err(|_| refused(Refusal::Other, "the file has no address"))?;
         let (host, own) = (url.host_str().unwrap_or_default(), self.base.host_str());
-        let is_slacks = host == FILES || host.ends_with(&format!(".{FILES}"));
+        let is_slacks =
+            (host == FILES || host.ends_with(&format!(".{FILES}"))) && url.scheme() == "https";
         let same = Some(host) == own && url.port() == self.base.port();
-        if !same && !(is_slacks && url.scheme() == "https") {
+        if !(same || is_slacks) {
             return Err(refused(Refusal::Other, "the file is not on Slack"));
         }
         let failed = |error| SendError::Failed { why: root(error) };
