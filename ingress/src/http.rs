@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use node::settings::Network;
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, ClientBuilder, Url, redirect};
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -21,10 +21,21 @@ pub(crate) struct Clients {
 impl Clients {
     /// Builds them. A request may take `timeout` unless it says otherwise itself.
     pub(crate) fn new(network: &Network, timeout: Duration) -> anyhow::Result<Self> {
+        Self::build(network, |builder| builder.timeout(timeout))
+    }
+
+    /// A pair for connections that become WebSockets, which HTTP/2 has none of, and which last.
+    pub(crate) fn for_sockets(network: &Network) -> anyhow::Result<Self> {
+        Self::build(network, ClientBuilder::http1_only)
+    }
+
+    fn build(
+        network: &Network,
+        adapt: impl Fn(ClientBuilder) -> ClientBuilder,
+    ) -> anyhow::Result<Self> {
         let builder = || {
-            let builder = Client::builder()
+            let builder = adapt(Client::builder())
                 .connect_timeout(CONNECT)
-                .timeout(timeout)
                 // What is secret or signed goes where the operator said, and nowhere else.
                 .redirect(redirect::Policy::none())
                 .user_agent(concat!("talaria/", env!("CARGO_PKG_VERSION")));

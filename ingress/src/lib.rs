@@ -25,6 +25,7 @@ mod markup;
 mod media;
 mod problem;
 mod ready;
+mod socket;
 mod text;
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use node::Node;
 
 use crate::adapter::{Adapter, Capabilities};
-use crate::adapters::{api, telegram, web, webhook};
+use crate::adapters::{api, discord, slack, telegram, web, webhook};
 use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::publish::Publisher;
@@ -30,6 +30,8 @@ const REGISTRY: &[Entry] = &[
     Entry("api", &api::CAPABILITIES, api::build),
     Entry("webhook", &webhook::CAPABILITIES, webhook::build),
     Entry("telegram", &telegram::CAPABILITIES, telegram::build),
+    Entry("slack", &slack::CAPABILITIES, slack::build),
+    Entry("discord", &discord::CAPABILITIES, discord::build),
 ];
 
 /// Builds all adapters. One that cannot be built never keeps the others from working.

@@ -353,6 +353,12 @@ pub fn holder_key(platform: &str, identity: &str) -> String {
     hashed(&[platform, identity])
 }
 
+/// The key of how far an account's connection has come, in the same bucket.
+#[must_use]
+pub fn cursor_key(platform: &str, identity: &str) -> String {
+    hashed(&["cursor", platform, identity])
+}
+
 /// Where files of an account's platform are asked for.
 #[must_use]
 pub fn media(platform: &str, account: &str) -> String {

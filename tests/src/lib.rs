@@ -7,6 +7,7 @@
 pub mod browser;
 pub mod callback;
 pub mod chat;
+pub mod discord;
 pub mod http;
 pub mod model;
 pub mod nats;
@@ -16,6 +17,7 @@ pub mod proxy;
 pub mod python;
 pub mod secured;
 pub mod service;
+pub mod slack;
 pub mod telegram;
 pub mod wait;
 pub mod webhook;

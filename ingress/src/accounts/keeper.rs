@@ -91,14 +91,17 @@ impl Keeper {
         let ours = stop.child_token();
         let serving = self.serve(&ours);
         tokio::pin!(serving);
-        tokio::select! {
-            () = serving.as_mut() => {}
+        let ended = tokio::select! {
+            () = serving.as_mut() => true,
             () = lease.keep() => {
                 self.status.set(State::Retrying("another process took it over, or the broker is away".into()));
+                false
             }
-        }
+        };
         ours.cancel();
-        serving.await;
+        if !ended {
+            serving.await;
+        }
         lease.release().await;
     }
 

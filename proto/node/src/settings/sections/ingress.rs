@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proto::event::BusyMode;
 use serde::{Deserialize, Serialize};
 
+use super::{Discord, Slack};
 use crate::settings::values::{Secret, Span};
 
 /// `[ingress]`
@@ -23,6 +24,10 @@ pub struct Ingress {
     pub webhook: BTreeMap<String, Webhook>,
     /// The bots on Telegram, by name.
     pub telegram: BTreeMap<String, Telegram>,
+    /// The apps on Slack, by name.
+    pub slack: BTreeMap<String, Slack>,
+    /// The bots on Discord, by name.
+    pub discord: BTreeMap<String, Discord>,
 }
 
 /// What is done with a message that may have arrived: its answer was lost, and the platform cannot be asked.
@@ -47,6 +52,8 @@ impl Default for Ingress {
             duplicates: Duplicates::default(),
             webhook: BTreeMap::new(),
             telegram: BTreeMap::new(),
+            slack: BTreeMap::new(),
+            discord: BTreeMap::new(),
         }
     }
 }

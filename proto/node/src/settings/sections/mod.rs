@@ -2,12 +2,14 @@
 
 mod access;
 mod agent;
+mod discord;
 mod hooks;
 mod ingress;
 mod model;
 mod nats;
 mod network;
 mod scheduler;
+mod slack;
 mod streams;
 mod telemetry;
 mod worker;
@@ -18,12 +20,14 @@ use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, Bots, ChannelAccess, PlatformAccess, UnauthorizedDm};
 pub use self::agent::{Acp, Agent, Edits, Limits};
+pub use self::discord::Discord;
 pub use self::hooks::{Hook, OnError};
 pub use self::ingress::{Duplicates, Ingress, Telegram, TelegramMode, Webhook};
 pub use self::model::Model;
 pub use self::nats::Nats;
 pub use self::network::Network;
 pub use self::scheduler::Scheduler;
+pub use self::slack::{Slack, SlackMode};
 pub use self::streams::Streams;
 pub use self::telemetry::{LogFormat, Telemetry};
 pub use self::worker::{Mcp, SandboxMode, SearchKind, Speech, WebSearch, Worker};
