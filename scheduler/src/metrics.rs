@@ -41,6 +41,10 @@ pub(crate) struct Aside {
     pub(crate) inputs: IntCounter,
 }
 
+fn poison(make: &Maker<'_>) -> prometheus::Result<IntCounter> {
+    make.counter("talaria_scheduler_poison_total", "Records and requests that could not be read")
+}
+
 fn slow(make: &Maker<'_>) -> prometheus::Result<IntCounterVec> {
     make.counters(
         "talaria_scheduler_slow_turns_total",
@@ -84,10 +88,7 @@ impl Metrics {
                 sizes,
             )?,
             aside: Aside::register(&make)?,
-            poison: make.counter(
-                "talaria_scheduler_poison_total",
-                "Records and requests that could not be read",
-            )?,
+            poison: poison(&make)?,
             slow: slow(&make)?,
             inputs: make.counters(
                 "talaria_scheduler_inputs_total",

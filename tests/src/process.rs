@@ -166,6 +166,13 @@ impl Process {
         words.and_then(|kb| kb.parse().ok()).expect("a size in kB")
     }
 
+    /// Sends it a signal; nothing happens if it has ended.
+    pub fn send(&mut self, signal: Signal) {
+        if self.has_ended().is_none() {
+            let _ = kill(self.pid, signal);
+        }
+    }
+
     fn signal(&self, signal: Signal) {
         kill(self.pid, signal).unwrap_or_else(|error| panic!("{signal} to {}: {error}", self.role));
     }

@@ -113,24 +113,6 @@ async fn b07_a_session_whose_worker_died_is_free_by_itself_and_what_waits_runs_i
     assert!(chat.got("notice").is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn b06_a_tool_that_outlasts_the_lease_is_run_once() {
-    let world = World::new(Setup::default().set("scheduler.lease_ttl", "1s")).await;
-    let _scheduler = world.spawn(Role::Scheduler, SERVICE).await;
-    let _workers =
-        [world.spawn(Role::Worker, SERVICE).await, world.spawn(Role::Worker, SERVICE).await];
-    let ingress = world.spawn(Role::Ingress, SERVICE).await;
-    let chat = world.chat(ingress.address(), "c1");
-    world
-        .model
-        .on("build", [Step::terminal("echo x >> starts; sleep 4"), Step::Say("built".into())]);
-    chat.say("build").await;
-    assert_eq!(chat.replies(1).await, ["built"]);
-    assert_eq!(chat.got("reply")[0].body["attempt"], 1);
-    let starts = std::fs::read_to_string(world.workspace().join("starts")).unwrap();
-    assert_eq!(starts, "x\n");
-}
-
 fn gone(pid: i32) -> Option<()> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     (stat.is_empty() || stat.contains(") Z ")).then_some(())

@@ -6,29 +6,6 @@ use talaria_tests::model::{Progress, Step};
 use talaria_tests::wait::eventually;
 use talaria_tests::{Setup, World};
 
-/// Case B14: long and silent is not stuck; stuck ends by the tool's own deadline, and the turn goes on.
-#[tokio::test(flavor = "multi_thread")]
-async fn b14_a_silent_tool_is_judged_by_its_deadline() {
-    let setup = Setup::default()
-        .set("agent.timeout", "600ms")
-        .set("agent.timeout_warning", "300ms")
-        .set("worker.tool_timeout", "2500ms");
-    let world = World::new(setup).await;
-    let system = world.run_all().await;
-    let (quiet, stuck) = (world.chat(system.door(), "c1"), world.chat(system.door(), "c2"));
-    world.model.on("quiet", [Step::terminal("sleep 1.5; echo ok"), Step::Say("done".into())]);
-    world.model.on("stuck", [Step::terminal("sleep 600"), Step::Say("gave up".into())]);
-    quiet.say("quiet").await;
-    stuck.say("stuck").await;
-    assert_eq!(quiet.replies(1).await, ["done"]);
-    assert_eq!(stuck.replies(1).await, ["gave up"]);
-    for chat in [&quiet, &stuck] {
-        assert!(chat.got("notice").is_empty(), "neither warned nor timed out");
-    }
-    system.stop().await;
-    world.model.assert_strict();
-}
-
 /// BEHAVIOUR 14.6: silence of the provider is warned of once, then ended with a diagnosis, and the next message is answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_provider_is_warned_of_and_timed_out_with_a_diagnosis() {

@@ -363,15 +363,14 @@ pub(crate) fn timed_out(
         words => format!(" ({words})"),
     };
     let Activity { api_call_count, max_iterations, .. } = activity;
-    let setting = match activity.state {
-        State::Preparing => {
-            "The limit is the setting agent.setup_timeout. /retry tries again, /new begins afresh."
-                .into()
-        }
-        _ => what_next(setting),
+    let what_next = if activity.state == State::Preparing {
+        "/retry tries again, /new begins afresh. The limit is the setting agent.setup_timeout."
+            .into()
+    } else {
+        what_next(setting)
     };
     format!(
-        "Stopped: no progress for {idle}. {stuck}{on}, at step {api_call_count} of {max_iterations}. {setting}"
+        "Stopped: no progress for {idle}. {stuck}{on}, at step {api_call_count} of {max_iterations}. {what_next}"
     )
 }
 

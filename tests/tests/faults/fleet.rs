@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use proto::member::Role;
 use talaria_tests::process::Place;
 use talaria_tests::proxy::{Line, Proxy};
@@ -60,20 +61,25 @@ impl Fleet {
         // Some are shorter than a lease and some are longer.
         let long = Duration::from_millis(200 + self.dice.below(3000));
         let name = format!("{} {at}", self.posts[at].role);
+        // One that could not reach its broker when it was started has ended; its supervisor starts it again.
+        if self.posts[at].process.has_ended().is_some() {
+            self.begin_again(world, at);
+        }
         match self.dice.below(8) {
             0 | 1 => {
-                self.posts[at].process.kill9().await;
+                self.posts[at].process.send(Signal::SIGKILL);
+                self.posts[at].process.exit_code().await;
                 self.begin_again(world, at);
                 format!("killed {name}")
             }
             2 => {
-                self.posts[at].process.pause();
+                self.posts[at].process.send(Signal::SIGSTOP);
                 tokio::time::sleep(long).await;
-                self.posts[at].process.resume();
+                self.posts[at].process.send(Signal::SIGCONT);
                 format!("froze {name} for {long:?}")
             }
             3 => {
-                self.posts[at].process.ask_to_stop();
+                self.posts[at].process.send(Signal::SIGTERM);
                 self.posts[at].process.exit_code().await;
                 self.begin_again(world, at);
                 format!("stopped {name}")
