@@ -143,9 +143,15 @@ impl<'a> Ownership<'a> {
         if let Some((partition, _)) = owned.iter().find(|(_, running)| !*running.reading.borrow()) {
             return Some(format!("cannot read the log of partition {partition} at the moment"));
         }
-        let schedulers = members::of_role(members, Role::Scheduler).count();
-        let none = owned.is_empty() && schedulers <= usize::from(self.node.bus.partitions());
-        none.then(|| "owns no partition yet".to_owned())
+        // Few partitions may leave one of several schedulers without any, and that is no trouble.
+        let schedulers: Vec<_> =
+            members::of_role(members, Role::Scheduler).map(|member| member.id).collect();
+        let is_missing = |partition: &Partition| {
+            owner(*partition, &schedulers) == Some(self.node.id)
+                && !owned.iter().any(|(owned, _)| *owned == partition)
+        };
+        let missing = Partition::all(self.node.bus.partitions()).find(is_missing);
+        missing.map(|partition| format!("has not taken partition {partition} over yet"))
     }
 
     /// Ends all loops after the batch in hand.
