@@ -166,11 +166,9 @@ fn what_is_said_in_another_chat_is_sent_there_and_not_after_a_stop() {
         .lease
         .effects
         .iter()
-        .filter_map(|effect| match effect {
-            Effect::Reply { outbound, .. } => {
-                Some((outbound.address.chat.as_str(), &outbound.reply_to))
-            }
-            _ => None,
+        .filter_map(|effect| {
+            let Effect::Reply { outbound, .. } = effect else { return None };
+            Some((outbound.address.chat.as_str(), &outbound.reply_to))
         })
         .collect();
     assert_eq!(sent, [("elsewhere", &None)]);

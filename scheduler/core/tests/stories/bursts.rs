@@ -34,11 +34,9 @@ fn what_is_merged_is_closed_where_it_came_from_also_when_another_leads_then() {
         });
     }
     let closed = |story: &Story| -> Vec<String> {
-        let of = |effect: &Effect| match effect {
-            Effect::Send { outbound } if outbound.kind == Kind::Closed => {
-                Some(outbound.address.account.clone())
-            }
-            _ => None,
+        let of = |effect: &Effect| {
+            let Effect::Send { outbound } = effect else { return None };
+            (outbound.kind == Kind::Closed).then(|| outbound.address.account.clone())
         };
         story.effects.iter().filter_map(of).collect()
     };

@@ -78,7 +78,7 @@ impl Work<'_> {
                 }
                 Ok(None) | Err(_) => Output::failed("the answer is no longer stored"),
             },
-            heard => without_words(heard),
+            heard @ (Heard::Decision(_) | Heard::Stop(_) | Heard::Nothing) => without_words(heard),
         }
     }
 }
