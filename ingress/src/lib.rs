@@ -47,6 +47,8 @@ use crate::problem::Problem;
 use crate::publish::Publisher;
 use crate::registry::Parts;
 
+/// For how long platforms may bring the same message again.
+const REMEMBERED: Duration = Duration::from_secs(3600);
 /// How long all parts together may take to end. Each has a shorter limit of its own.
 const FINISH: Duration = Duration::from_secs(6);
 /// How long hooks may take at the end to hear what they have not heard.
@@ -75,6 +77,12 @@ pub async fn run_with(
     let metrics = Metrics::new(&node.metrics);
     let publisher =
         Publisher::new(node.bus.clone(), metrics.clone()).with_hooks(node.hooks.clone());
+    if node.settings.streams.duplicate_window.get() < REMEMBERED {
+        tracing::warn!(
+            "platforms repeat messages for up to an hour, but streams.duplicate_window = {}: some may be answered twice",
+            node.settings.streams.duplicate_window
+        );
+    }
     let gates = Gates::new(node.clone(), publisher.clone(), metrics.clone());
     let parts = Parts { node: node.clone(), publisher, gates, metrics: metrics.clone() };
     let mut adapters = registry::build(&parts);

@@ -110,6 +110,13 @@ fn a_crashed_worker_is_replaced_and_three_crashes_park_the_turn() {
 }
 
 #[test]
+fn a_turn_that_is_refused_when_it_is_taken_up_says_so_and_what_waits_goes_on() {
+    let mut story = Story::new();
+    story.says("a").claims(W1, 1, 1).says("/queue b").finishes(W1, 1, 1, Outcome::Refused);
+    story.settles(1, Fate::Refused).sends(&["reply to m1", "order"]).is("starting 2.1");
+}
+
+#[test]
 fn each_message_is_settled_once_whatever_its_turn_comes_to() {
     let mut story = Story::new();
     story.says("a").claims(W1, 1, 1).is_open(1).finishes(W1, 1, 1, Outcome::Completed);
