@@ -5,6 +5,7 @@ use ingress::gate::{
 };
 use ingress::metrics::Metrics;
 use ingress::publish::Publisher;
+use node::bucket::{self, Found};
 use node::{Node, channels, identities};
 use proto::codec;
 use proto::event::MessageEvent;
@@ -14,6 +15,7 @@ use proto::poison::Poison;
 use proto::session::ChatKind;
 use proto::topology::{IDENTITIES, INBOX, OUTBOX, POISON};
 use serde_json::json;
+use talaria_tests::wait::eventually;
 use talaria_tests::{Setup, World};
 use tokio_util::sync::CancellationToken;
 
@@ -176,6 +178,27 @@ async fn who_may_not_use_a_command_is_told_and_strangers_in_groups_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_code_is_forgotten_by_the_broker_and_can_be_given_anew() {
+    let world = world().await;
+    let (node, _) = gate(&world).await;
+    let (bus, key) = (&node.bus, "request.telegram.x");
+    let second = Some(std::time::Duration::from_secs(1));
+    bucket::put(bus, IDENTITIES, key, &1, 0, second).await.unwrap();
+    // Of two who write at once, one succeeds.
+    let error = bucket::put(bus, IDENTITIES, key, &2, 0, second).await.unwrap_err();
+    assert!(matches!(error, bucket::PutError::Overtaken), "{error}");
+    let revision = eventually("the record expires", || async {
+        let (found, revision) = bucket::read::<u8>(bus, IDENTITIES, key).await.unwrap();
+        (found == Found::Nothing).then_some(revision)
+    })
+    .await;
+    let revision = bucket::put(bus, IDENTITIES, key, &3, revision, None).await.unwrap();
+    bucket::take(bus, IDENTITIES, key, revision).await.unwrap();
+    bucket::take(bus, IDENTITIES, key, revision).await.unwrap_err();
+    assert!(bucket::all::<u8>(bus, IDENTITIES, "request.>").await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_decision_that_cannot_be_read_lets_nobody_in_and_blocks_nobody_else() {
     let world = world().await;
     let (node, gate) = gate(&world).await;
@@ -201,7 +224,7 @@ async fn what_cannot_be_read_is_set_aside_once_and_what_comes_after_it_passes() 
     gate.set_aside(what, "it is not JSON").await.unwrap();
     gate.set_aside(what, "it is not JSON").await.unwrap();
     assert!(matches!(gate.admit(group("1", "-5", "hello")).await.unwrap(), Outcome::Stored(_)));
-    let kept = node::bucket::all::<Poison>(&node.bus, POISON, ">").await.unwrap();
+    let kept = bucket::all::<Poison>(&node.bus, POISON, ">").await.unwrap();
     assert_eq!(kept.len(), 1);
     let poison = &kept[0].record;
     assert_eq!((poison.account.as_str(), poison.size), ("main", what.len()));

@@ -201,3 +201,61 @@ impl Known {
         table(&rows)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proto::event::Address;
+    use proto::identity::HiddenCode;
+    use proto::session::{ChatKind, SessionKey, SessionParts};
+
+    use super::*;
+
+    fn request(id: &str, code: Option<HiddenCode>) -> Request {
+        let (platform, kind) = ("telegram", ChatKind::Dm);
+        let parts = SessionParts { platform, kind, chat: id, thread: None, participant: None };
+        Request {
+            platform: platform.into(),
+            id: id.into(),
+            name: Some("Eve\n[approved]".into()),
+            address: Address {
+                platform: platform.into(),
+                account: "main".into(),
+                chat: id.into(),
+                kind,
+                thread: None,
+            },
+            session: SessionKey::new(parts),
+            asked_at_ms: 1,
+            code,
+        }
+    }
+
+    #[test]
+    fn lists_show_who_waits_and_never_a_code() {
+        let code = HiddenCode { salt: "5a17".into(), hash: "4a54".into() };
+        let person = |id: &str, standing| Person {
+            platform: "telegram".into(),
+            id: id.into(),
+            name: None,
+            standing,
+            since_ms: 1,
+        };
+        let known = Known {
+            people: vec![person("1", Standing::Paired), person("2", Standing::Revoked)],
+            requests: vec![request("3", Some(code)), request("4", None)],
+        };
+        let (text, object) = (known.as_text(), known.as_json());
+        assert_eq!(text.lines().count(), 4, "a name cannot begin a line:\n{text}");
+        for (line, words) in
+            [(0, "has a code"), (1, "without a code"), (2, "approved"), (3, "shut out")]
+        {
+            assert!(text.lines().nth(line).unwrap().contains(words), "{text}");
+        }
+        for shown in [text, object.to_string()] {
+            assert!(!shown.contains("5a17") && !shown.contains("4a54"), "{shown}");
+        }
+        assert_eq!(object["approved"][0]["id"], "1");
+        assert_eq!(object["revoked"][0]["id"], "2");
+        assert_eq!(object["waiting"][1]["has_code"], false);
+    }
+}
