@@ -13,7 +13,7 @@ use talaria_tests::model::Step;
 use talaria_tests::secured::SecuredNats;
 use talaria_tests::wait::DEADLINE;
 use talaria_tests::world::TOKEN;
-use talaria_tests::{Service, Setup, System, World, http};
+use talaria_tests::{Service, Setup, System, World, http, webhook};
 use tokio::time::timeout;
 
 const INGRESS: User = User::Service(Role::Ingress);
