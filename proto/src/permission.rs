@@ -94,6 +94,8 @@ fn ingress() -> Permissions {
         key(IDENTITIES, subject::all_rules()),
         api("STREAM.MSG.GET", &[&bucket(CHANNELS)]),
         api("STREAM.MSG.GET", &[&bucket(IDENTITIES)]),
+        // How many wait to be approved.
+        api("DIRECT.GET", &[&bucket(IDENTITIES)]),
         api("STREAM.MSG.GET", &[&bucket(POISON)]),
         // The ledger of deliveries, and what the page and the API show of a session.
         api("STREAM.MSG.GET", &[&bucket(DELIVERIES)]),
@@ -175,7 +177,9 @@ fn operator() -> Permissions {
         .into_iter()
         .filter(|spec| ![LEASES, SESSIONS].contains(&spec.name))
         .map(|spec| key(spec.name, ">"));
-    let mut publish = vec!["$JS.API.>".to_owned(), "$JS.ACK.>".to_owned(), stored(INBOX)];
+    // Whoever is let in is told so.
+    let mut publish =
+        vec!["$JS.API.>".to_owned(), "$JS.ACK.>".to_owned(), stored(INBOX), stored(OUTBOX)];
     publish.extend(keys);
     Permissions { publish, subscribe: vec![">".to_owned()], answers: true }
 }
