@@ -8,7 +8,10 @@ use node::exit::Exit;
 use node::process;
 
 use crate::access::{channels, pair, poison};
-use crate::{bench, config, console, data, explain, init, nats_server, permissions, up};
+use crate::{
+    bench, config, console, data, deliveries, explain, init, nats_server, permissions, platforms,
+    up,
+};
 
 const AFTER_HELP: &str = "\
 Begin with `talaria up` (or `cargo up` in the source folder): it runs everything and prints the address of a chat page.
@@ -44,6 +47,10 @@ enum Command {
     Pair(pair::PairArgs),
     /// List the chats that messages came from, and the home channels
     Channels(channels::ChannelsArgs),
+    /// List what could not be delivered, or send it again
+    Deliveries(deliveries::DeliveriesArgs),
+    /// Show what each platform can do
+    Platforms(platforms::PlatformsArgs),
     /// Show what came from platforms and could not be read
     Poison(poison::PoisonArgs),
     /// Obtain nats-server and print where it is
@@ -71,6 +78,8 @@ pub fn main() -> ExitCode {
         match command {
             Command::Up(args) => Box::pin(up::run(args)).await,
             Command::Config(args) => config::run(&args),
+            Command::Deliveries(args) => Box::pin(deliveries::run(&args)).await,
+            Command::Platforms(args) => platforms::run(&args),
             Command::Bench(args) => bench::run(&args).await,
             Command::Explain(args) => explain::run(&args).await,
             Command::Init(args) => init::run(&args).await,

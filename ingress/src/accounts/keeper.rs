@@ -124,7 +124,9 @@ impl Keeper {
         let work = async { tokio::join!(self.connect(stop), files) };
         tokio::select! {
             _ = work => {}
-            _ = &mut desk => tracing::error!("the deliveries of an account broke off, and begin again"),
+            ended = &mut desk => if !stop.is_cancelled() {
+                tracing::error!(?ended, "the deliveries of an account broke off, and begin again");
+            },
         }
         if !desk.is_finished() {
             let _ = timeout(DESK_FINISH, &mut desk).await;

@@ -51,8 +51,18 @@ impl Courier {
         }
     }
 
-    /// Takes a parcel out of the way whose chat is gone.
-    pub(crate) async fn skip(&self, outbound: &Outbound, why: String) -> Verdict {
+    /// Takes a parcel out of the way whose chat is gone, unless an operator has sent it again.
+    pub(crate) async fn skip(
+        &self,
+        outbound: &Outbound,
+        age: Duration,
+        chat: &Pace,
+        why: String,
+    ) -> Verdict {
+        let line = self.ledger.line(&outbound.id).await.ok().flatten();
+        if line.is_some_and(|line| line.end.is_none() && line.outbound.is_some()) {
+            return self.deliver(outbound, age, None, chat).await;
+        }
         let why = format!("skipped, the chat is gone: {why}");
         tracing::error!(id = %outbound.id, "a delivery is dead: {why}");
         self.ledger.end(outbound, 0, Some(why)).await;

@@ -252,7 +252,7 @@ impl Desk {
         let Parcel { outbound, sequence, age, span } = parcel;
         let job = async move {
             let verdict = match gone {
-                Some(why) => courier.skip(&outbound, why).await,
+                Some(why) => courier.skip(&outbound, age, &pace, why).await,
                 None => courier.deliver(&outbound, age, quiet, &pace).await,
             };
             Done::Parcel { sequence, verdict }

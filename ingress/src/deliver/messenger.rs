@@ -127,6 +127,7 @@ impl Messenger {
         };
         self.show(&mut letter, &mut line, true, chat).await?;
         line.end = Some(End::Delivered);
+        (line.outbound, line.why) = (None, None);
         line.tries = tries;
         self.ledger.write(&outbound.id, &line).await;
         self.forget(outbound);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::parse::push_span;
-use super::write::aligned;
+use super::table::aligned;
 use super::{Block, Item, Marker, Span, Style};
 
 /// How much room blocks would take on a page of their own, in the platform's units. Never less than their characters.

@@ -11,6 +11,7 @@
 mod cut;
 mod pages;
 mod parse;
+mod table;
 mod write;
 
 #[cfg(test)]
