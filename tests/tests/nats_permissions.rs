@@ -13,7 +13,7 @@ use talaria_tests::model::Step;
 use talaria_tests::secured::SecuredNats;
 use talaria_tests::wait::DEADLINE;
 use talaria_tests::world::TOKEN;
-use talaria_tests::{Service, Setup, System, World, http};
+use talaria_tests::{Service, Setup, System, World, http, webhook};
 use tokio::time::timeout;
 
 const INGRESS: User = User::Service(Role::Ingress);
@@ -99,6 +99,34 @@ async fn speak_elsewhere(world: &World, system: &System) {
     from.answered(&status).await;
     from.say("/approve always").await;
     assert_eq!(from.replies(1).await, ["told"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_let_in_with_a_user_for_each_service() {
+    let nats = SecuredNats::start().await;
+    let hook = |key: &str| format!("ingress.webhook.{}.{key}", webhook::NAME);
+    let setup = Setup::default().set(&hook("allow_all"), false).set(&hook("pair"), true);
+    let world = World::new(setup).await;
+    let system = run_all(&world, &nats).await;
+    let client = webhook::WebhookClient::new(system.door());
+    assert_eq!(client.message("1", "c1", "hello").await.status, 403);
+    let notice = |nth: usize| {
+        world.callbacks.wait_for("a notice", move |posts| {
+            let mut notices = posts.iter().filter(|post| post.text("kind") == "notice");
+            notices.nth(nth).map(|post| post.text("text").to_owned())
+        })
+    };
+    let told = notice(0).await;
+    let code = told.split("Your code is ").nth(1).and_then(|rest| rest.get(..6)).expect("a code");
+    let operator = settings(&world, &nats, User::Operator);
+    let bus = Bus::connect(&operator.nats, "operator").await.expect("the operator gets in");
+    talaria::access::pair::approve(&bus, "webhook", code).await.expect("the code is right");
+    assert!(notice(1).await.contains("let in"));
+    assert_eq!(client.message("2", "c1", "hello").await.status, 202);
+    assert_eq!(world.chat(system.door(), "c1").replies(1).await, ["you said: hello"]);
+    node::channels::find(&bus, "webhook:c1").await.expect("the chat is known");
+    system.stop().await;
+    assert_eq!(nats.refusals(), Vec::<String>::new(), "the broker refused what is needed");
 }
 
 /// Opens the page as a browser would, and asks for a conversation.
