@@ -31,9 +31,10 @@ const server = http.createServer((request, response) => {
           onTextChunk(content) { tokens += 1; send({ content }); },
         });
       } catch { /* The client has hung up. */ }
+      const stopped = stop.signal.aborted;
       send({}, "stop");
       response.end("data: [DONE]\n\n");
-      console.log(JSON.stringify({ tokens, stopped: stop.signal.aborted && !response.writableFinished }));
+      console.log(JSON.stringify({ tokens, stopped }));
     });
   });
 });

@@ -31,7 +31,9 @@ async fn a_message_is_answered_and_confirmed_only_when_it_is_stored() {
     let telegram = TelegramServer::start().await;
     let world = World::new(setup(&telegram)).await;
     let system = world.run_all().await;
-    world.model.on("hello", [Step::Say("hello **yourself** <b>".into())]);
+    // Long enough for a sign that the agent writes.
+    let pause = Duration::from_millis(400);
+    world.model.on("hello", [Step::Slow("hello **yourself** <b>".into(), pause)]);
 
     let id = telegram.say(ADA, "hello");
 

@@ -10,8 +10,8 @@ use crate::adapter::TextLimit;
 
 /// The smallest limit that can be worked with.
 const LIMIT_MIN: usize = 64;
-/// What is kept free on each page for " (i/n)".
-const NUMBER: usize = 16;
+/// What is kept free on each page for its number, with what a dialect puts around it.
+const NUMBER: usize = 24;
 /// A page that is fuller than this part of it is left alone rather than begun to be filled with a block that would be cut.
 const FULL: usize = 2;
 
