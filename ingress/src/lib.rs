@@ -54,6 +54,13 @@ const FINISH: Duration = Duration::from_secs(6);
 /// How long hooks may take at the end to hear what they have not heard.
 const HOOKS: Duration = Duration::from_secs(2);
 
+/// Registers the instruments of an ingress that does not run, with one platform and one account, so that they can be listed.
+pub fn describe(registry: &prometheus::Registry) {
+    let metrics = Metrics::new(registry);
+    metrics.announce("web");
+    drop(Board::new(metrics.accounts).account("web", "default"));
+}
+
 /// Runs ingress behind a listener until the node is told to stop.
 ///
 /// # Errors

@@ -1,19 +1,26 @@
 //! What ingress counts: every series exists from the start, and no label holds an id.
 
+use std::time::Duration;
+
 use node::identities::Requested;
-use prometheus::core::Collector;
+use node::metric::{Maker, doubling};
 use prometheus::{
-    Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    exponential_buckets,
+    Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
 
 use crate::gate::{Refused, Unheeded};
+
+/// Why a delivery is tried again: the platform asked for a pause.
+const ASKED: &str = "asked_to_wait";
+/// Why a delivery is tried again: it failed.
+const FAILED: &str = "failed";
 
 /// The instruments. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     messages: IntCounterVec,
     deliveries: IntCounterVec,
+    delivery: HistogramVec,
     retries: IntCounterVec,
     drafts: IntCounterVec,
     refused: IntCounterVec,
@@ -134,71 +141,83 @@ impl Departure {
 }
 
 impl Metrics {
-    /// Makes the instruments and registers them. A registry that has them already (two of us in one process) keeps the
-    /// first ones; ours then count unseen.
+    /// Makes the instruments and registers them. A registry that has them already (two of us in one process) keeps the first
+    /// ones; ours then count unseen.
+    ///
+    /// # Panics
+    /// Never: the names are valid.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
+        Self::register(registry).expect("the names and labels are valid")
+    }
+
+    fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let make = Maker(registry);
         let counter = |name: &str, help: &str, labels: &[&str]| {
-            let vec = IntCounterVec::new(Opts::new(name, help), labels);
-            registered(registry, vec.expect("the names and labels are valid"))
+            make.made(IntCounterVec::new(Opts::new(name, help), labels)?)
         };
-        let seconds = HistogramOpts::new(
-            "talaria_ingress_accept_seconds",
-            "Time from a message's arrival to its durable acknowledgement.",
+        let accounts = Opts::new(
+            "talaria_ingress_account",
+            "Accounts of this process: 1 for the state that each is in, 0 for the others",
+        );
+        let delivery = HistogramOpts::new(
+            "talaria_ingress_delivery_seconds",
+            "Time from when something to deliver was stored until its delivery ended, by the clocks of broker and ingress",
         )
-        .buckets(exponential_buckets(0.000_25, 2.0, 16).expect("the buckets are valid"));
-        Self {
+        .buckets(doubling(0.002, 20)?);
+        Ok(Self {
             messages: counter(
                 "talaria_ingress_messages_total",
-                "Messages that came to the door, by what became of them.",
+                "Messages that came to the door, by what became of them",
                 &["platform", "result"],
-            ),
+            )?,
             deliveries: counter(
                 "talaria_ingress_deliveries_total",
-                "Deliveries to platforms, by how they ended.",
+                "Deliveries to platforms, by how they ended; repeated means that the platform had it already",
                 &["platform", "result"],
-            ),
+            )?,
+            delivery: make.made(HistogramVec::new(delivery, &["platform"])?)?,
             retries: counter(
                 "talaria_ingress_delivery_retries_total",
-                "Tries of deliveries that have to be repeated.",
-                &["platform"],
-            ),
+                "Tries of deliveries that have to be repeated, by why: the platform asked to wait, or it failed",
+                &["platform", "cause"],
+            )?,
             drafts: counter(
                 "talaria_ingress_drafts_total",
-                "Pieces of streamed text handed to adapters.",
+                "Pieces of streamed text handed to adapters",
                 &["platform"],
-            ),
+            )?,
             refused: counter(
                 "talaria_ingress_refused_total",
-                "What people did who may not, by why.",
+                "What people did who may not, by why",
                 &["platform", "reason"],
-            ),
+            )?,
             unheeded: counter(
                 "talaria_ingress_unheeded_total",
-                "What was not for the agent, by why.",
+                "What was not for the agent, by why",
                 &["platform", "reason"],
-            ),
+            )?,
             pairings: counter(
                 "talaria_ingress_pairings_total",
-                "Unknown people who asked to be let in, by what they were told.",
+                "Unknown people who asked to be let in, by what they were told",
                 &["platform", "result"],
-            ),
+            )?,
             poison: counter(
                 "talaria_ingress_poison_total",
-                "Things from platforms that could not be read and were set aside.",
+                "Things from platforms that could not be read and were set aside",
                 &["platform"],
-            ),
-            accounts: accounts(registry),
-            streams: registered(
-                registry,
-                IntGauge::new("talaria_ingress_streams_open", "Event streams that are open.")
-                    .expect("the name is valid"),
-            ),
-            accept: registered(
-                registry,
-                Histogram::with_opts(seconds).expect("the options are valid"),
-            ),
-        }
+            )?,
+            accounts: make.made(IntGaugeVec::new(accounts, &["platform", "account", "state"])?)?,
+            streams: make.gauge(
+                "talaria_ingress_streams_open",
+                "Event streams (chat page, streaming API) that are open",
+            )?,
+            accept: make.histogram(
+                "talaria_ingress_accept_seconds",
+                "Time from a message's arrival to its durable acknowledgement",
+                doubling(0.000_25, 16)?,
+            )?,
+        })
     }
 
     /// Makes all series of a platform appear.
@@ -209,7 +228,9 @@ impl Metrics {
         for departure in Departure::ALL {
             self.deliveries.with_label_values(&[platform, departure.label()]).inc_by(0);
         }
-        self.retries.with_label_values(&[platform]).inc_by(0);
+        for cause in [ASKED, FAILED] {
+            self.retries.with_label_values(&[platform, cause]).inc_by(0);
+        }
         self.drafts.with_label_values(&[platform]).inc_by(0);
         self.poison.with_label_values(&[platform]).inc_by(0);
         for (why, _) in REFUSED {
@@ -221,6 +242,7 @@ impl Metrics {
         for pairing in Pairing::ALL {
             self.pairings.with_label_values(&[platform, pairing.label()]).inc_by(0);
         }
+        drop(self.delivery.with_label_values(&[platform]));
     }
 
     pub(crate) fn arrived(&self, platform: &str, arrival: Arrival) {
@@ -244,12 +266,16 @@ impl Metrics {
         self.poison.with_label_values(&[platform]).inc();
     }
 
-    pub(crate) fn departed(&self, platform: &str, departure: Departure) {
+    /// A delivery has ended, so long after it was stored.
+    pub(crate) fn departed(&self, platform: &str, departure: Departure, after: Duration) {
         self.deliveries.with_label_values(&[platform, departure.label()]).inc();
+        self.delivery.with_label_values(&[platform]).observe(after.as_secs_f64());
     }
 
-    pub(crate) fn retried(&self, platform: &str) {
-        self.retries.with_label_values(&[platform]).inc();
+    /// A delivery has to be tried again; `asked` says whether the platform asked for a pause.
+    pub(crate) fn retried(&self, platform: &str, asked: bool) {
+        let cause = if asked { ASKED } else { FAILED };
+        self.retries.with_label_values(&[platform, cause]).inc();
     }
 
     pub(crate) fn drafted(&self, platform: &str) {
@@ -259,22 +285,6 @@ impl Metrics {
 
 fn label<T: PartialEq>(labels: &[(&'static str, T)], value: T) -> &'static str {
     labels.iter().find(|(_, known)| *known == value).map_or("other", |(label, _)| label)
-}
-
-fn accounts(registry: &Registry) -> IntGaugeVec {
-    let options = Opts::new(
-        "talaria_ingress_account",
-        "Accounts of this process: 1 for the state that each is in, 0 for the others.",
-    );
-    let vec = IntGaugeVec::new(options, &["platform", "account", "state"]);
-    registered(registry, vec.expect("the names and labels are valid"))
-}
-
-fn registered<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> C {
-    if let Err(error) = registry.register(Box::new(collector.clone())) {
-        tracing::debug!(%error, "an instrument counts unseen");
-    }
-    collector
 }
 
 /// Counts an open stream for as long as it exists.

@@ -184,7 +184,10 @@ impl Publisher {
         sid: Sid,
         input: Inbox,
     ) -> Result<Accepted, AcceptError> {
-        let span = tracing::info_span!("ingress", platform = %address.platform, session = %sid);
+        let trace_id = tracing::field::Empty;
+        let span =
+            tracing::info_span!("ingress", platform = %address.platform, session = %sid, trace_id);
+        node::trace::show_id(&span);
         let began = Instant::now();
         let outcome = self.write(&message_id(address, id), sid, input).instrument(span).await;
         self.metrics.accept.observe(began.elapsed().as_secs_f64());

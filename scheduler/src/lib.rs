@@ -5,6 +5,7 @@
 //! one loop per partition (`partition`). Two owners of one partition for a moment are harmless: they decide from the same
 //! log, and of two writes to a lease the broker refuses one.
 
+mod broker;
 mod metrics;
 mod ownership;
 mod partition;
@@ -16,11 +17,23 @@ use std::time::Duration;
 use node::Node;
 use proto::member::{Member, Role};
 
+pub use crate::ownership::owner;
+
+use crate::broker::Broker;
 use crate::metrics::Metrics;
 use crate::ownership::Ownership;
 
 /// How long a clean stop waits for the batches in hand.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// Registers the instruments of a scheduler that does not run, so that they can be listed.
+///
+/// # Errors
+/// When one is not valid.
+pub fn describe(registry: &prometheus::Registry) -> prometheus::Result<()> {
+    let keep = node::settings::Streams::default().retentions();
+    Metrics::register(registry).and(Broker::register(registry, keep).map(drop))
+}
 
 /// Runs a scheduler until the node is told to stop.
 ///
@@ -28,6 +41,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(2);
 /// When its metrics cannot be registered.
 pub async fn run(node: Node) -> anyhow::Result<()> {
     let metrics = Arc::new(Metrics::register(&node.metrics)?);
+    let broker = Broker::register(&node.metrics, node.settings.streams.retentions())?;
+    tokio::spawn(broker.watch(node.clone()));
     let health = node.health.part("scheduler");
     let members = node::members::follow(node.bus.clone(), node.shutdown.clone());
     let slot = Some(node.settings.worker.slot.clone()).filter(|slot| !slot.is_empty());

@@ -14,8 +14,8 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::Metrics;
-use crate::partition;
+use crate::metrics::{Metrics, Release};
+use crate::partition::{self, Lost};
 
 /// How soon a partition whose loop ended by itself is taken up again.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -41,6 +41,7 @@ struct Loop {
 
 impl<'a> Ownership<'a> {
     pub(crate) fn new(node: &'a Node, metrics: Arc<Metrics>) -> Self {
+        metrics.partitions.set(i64::from(node.bus.partitions()));
         Self {
             node,
             metrics,
@@ -116,20 +117,29 @@ impl<'a> Ownership<'a> {
             reads,
             stop.clone(),
         );
-        let released = stop.clone();
+        let (released, metrics) = (stop.clone(), Arc::clone(&self.metrics));
         let task = tokio::spawn(async move {
             // A batch that hangs on a lost broker must not keep a partition: stopping anywhere is safe.
             let limit = async {
                 released.cancelled().await;
                 tokio::time::sleep(RELEASE_LIMIT).await;
             };
-            tokio::select! {
+            metrics.released(tokio::select! {
                 outcome = work => match outcome {
-                    Ok(()) => tracing::debug!(%partition, "released"),
-                    Err(error) => tracing::warn!(%partition, error = format!("{error:#}"), "partition loop ended"),
+                    Ok(()) => {
+                        tracing::debug!(%partition, "released");
+                        Release::HandedOver
+                    }
+                    Err(error) => {
+                        tracing::warn!(%partition, error = format!("{error:#}"), "partition loop ended");
+                        if error.is::<Lost>() { Release::Lost } else { Release::Failed }
+                    }
                 },
-                () = limit => tracing::warn!(%partition, "released in the middle of a batch"),
-            }
+                () = limit => {
+                    tracing::warn!(%partition, "released in the middle of a batch");
+                    Release::CutOff
+                }
+            });
         });
         self.loops.insert(partition, Loop { stop, task, reading });
     }
@@ -167,7 +177,8 @@ impl<'a> Ownership<'a> {
 
 /// The owner of a partition among the living: the one with the highest score, so that a change of one process moves only its
 /// own share (rendezvous hashing; Thaler and Ravishankar, 1998).
-fn owner(partition: Partition, schedulers: &[ProcessId]) -> Option<ProcessId> {
+#[must_use]
+pub fn owner(partition: Partition, schedulers: &[ProcessId]) -> Option<ProcessId> {
     let score = |id: &ProcessId| {
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         for byte in format!("{id}/{partition}").bytes() {

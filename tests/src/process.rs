@@ -22,6 +22,8 @@ pub struct Place {
     pub nats: Option<SocketAddr>,
     /// Its slot.
     pub slot: Option<String>,
+    /// What else it has in its environment.
+    pub environment: Vec<(String, String)>,
 }
 
 /// The process; dropping it kills it.
@@ -58,6 +60,7 @@ impl Process {
             .arg(config)
             .args(["--listen", &address.to_string()])
             .args(place.nats.map(|nats| format!("--nats=nats://{nats}")))
+            .envs(place.environment.iter().cloned())
             .envs(place.slot.as_ref().map(|slot| ("TALARIA__WORKER__SLOT", slot)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -73,6 +76,12 @@ impl Process {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     /// Waits until it says that it is ready.

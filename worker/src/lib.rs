@@ -33,6 +33,14 @@ use self::shared::Shared;
 /// How long hooks may take at the end to hear what they have not heard.
 const HOOKS: Duration = Duration::from_secs(2);
 
+/// Registers the instruments of a worker that does not run, so that they can be listed. `tools` are the names that calls can have.
+///
+/// # Errors
+/// When one is not valid.
+pub fn describe(registry: &prometheus::Registry, tools: &[&str]) -> prometheus::Result<()> {
+    metrics::Metrics::register(registry, tools).map(drop)
+}
+
 /// Runs a worker with the model that the settings choose, until the node is told to stop and its turns have ended or are given
 /// back.
 ///

@@ -1,8 +1,10 @@
 //! What a worker counts, registered under `talaria_worker_…`; every series exists from the start.
 
+use std::time::Duration;
+
+use node::metric::{Maker, doubling};
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, core::Collector, exponential_buckets,
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
 };
 
 use proto::activity::State;
@@ -52,13 +54,21 @@ impl Ended {
 /// The instruments.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
+    /// Turns that this worker can run at once.
+    pub(crate) capacity: IntGauge,
     /// Turns that run now.
     pub(crate) running: IntGauge,
+    /// Whether it takes no more turns, because it stops: 1 or 0.
+    pub(crate) draining: IntGauge,
     /// Turns that ended, by how.
-    pub(crate) turns: IntCounterVec,
-    /// How long model calls take.
+    turns: IntCounterVec,
+    /// How long turns took, by how they ended, seconds.
+    turn: HistogramVec,
+    /// How long after its message an interrupt reached the turn, seconds.
+    pub(crate) interrupt_seen: Histogram,
+    /// How long model calls take, seconds.
     pub(crate) model_call: Histogram,
-    /// How long the first word takes.
+    /// How long the first word takes, seconds.
     pub(crate) first_token: Histogram,
     /// Model calls that failed, by why.
     pub(crate) model_errors: IntCounterVec,
@@ -66,10 +76,12 @@ pub(crate) struct Metrics {
     pub(crate) fallbacks: IntCounter,
     /// Conversations that were made shorter, by how.
     pub(crate) compressions: IntCounterVec,
-    /// How long tools run, by tool.
+    /// How long tools run, by tool, seconds.
     pub(crate) tool: HistogramVec,
     /// Claims that were refused.
     pub(crate) claims_denied: IntCounter,
+    /// Heartbeats, by whether they were answered.
+    pub(crate) beats: IntCounterVec,
     /// Effects that the fence held back.
     pub(crate) fence_refusals: IntCounter,
     /// Messages that could not be read.
@@ -93,58 +105,40 @@ impl Metrics {
     ///
     /// # Errors
     /// When an instrument is not valid.
+    #[expect(clippy::too_many_lines, reason = "a table of instruments, not a program")]
     pub(crate) fn register(registry: &Registry, tools: &[&str]) -> prometheus::Result<Self> {
-        let metrics = Self {
-            running: running()?,
-            turns: turns()?,
-            model_call: model_call()?,
-            first_token: first_token()?,
-            model_errors: model_errors()?,
-            fallbacks: counter(
-                "fallbacks_total",
-                "Model calls that another model had to take over.",
-            )?,
-            compressions: vec(
-                "compressions_total",
-                "Conversations that were made shorter, by whether a model wrote the summary.",
-                "by",
-                &["model", "rule"],
-            )?,
-            tool: tool(tools)?,
-            claims_denied: counter("claims_denied_total", "Claims that a scheduler refused.")?,
-            fence_refusals: counter(
-                "fence_refusals_total",
-                "Effects held back because the turn was no longer ours.",
-            )?,
-            poison: counter("poison_total", "Orders and inputs that could not be read.")?,
-            tokens: vec("tokens_total", "Tokens used.", "direction", &["input", "output"])?,
-            asks: counter("asks_total", "Approvals that people were asked for.")?,
-            sandbox: sandbox()?,
-            doing: states("turns_by_state", "Turns that run now, by what they do.")?,
-            idle: states(
-                "turns_idle_seconds_max",
-                "The longest time without progress of a turn that runs now, by what it does.",
-            )?,
-            conversations: vec(
-                "conversation_loads_total",
-                "Conversations opened, by whether they were in memory.",
-                "from",
-                &["memory", "stream"],
-            )?,
-        };
-        for collector in metrics.collectors() {
-            match registry.register(collector) {
-                // A second worker in one process (a test) counts for itself.
-                Ok(()) | Err(prometheus::Error::AlreadyReg) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(metrics)
+        let make = Maker(registry);
+        let ends = Ended::ALL.map(Ended::label);
+        Ok(Self {
+            capacity: make.gauge("talaria_worker_capacity", "Turns that this worker can run at once")?,
+            running: make.gauge("talaria_worker_turns_running", "Turns that run now")?,
+            draining: make.gauge("talaria_worker_draining", "Whether this worker takes no more turns because it stops: 1 or 0")?,
+            turns: make.counters("talaria_worker_turns_total", "Turns that ended here, by how: handed back when the worker stops, lost when the right to them was", "outcome", &ends)?,
+            turn: make.histograms("talaria_worker_turn_seconds", "Time that turns took here, from the granted claim to the report", doubling(0.05, 18)?, "outcome", &ends)?,
+            interrupt_seen: make.histogram("talaria_worker_interrupt_seen_seconds", "Time from the acceptance of a message that interrupts until the turn's worker knew, by the clocks of ingress and worker", doubling(0.001, 18)?)?,
+            model_call: make.histogram("talaria_worker_model_call_seconds", "Model calls, from the request to the last word", doubling(0.05, 16)?)?,
+            first_token: make.histogram("talaria_worker_time_to_first_token_seconds", "Model calls, from the request to the first word", doubling(0.01, 15)?)?,
+            model_errors: make.counters("talaria_worker_model_errors_total", "Model calls that failed, by why", "reason", &crate::models::ModelError::LABELS)?,
+            fallbacks: make.counter("talaria_worker_fallbacks_total", "Model calls that another model had to take over")?,
+            compressions: make.counters("talaria_worker_compressions_total", "Conversations that were made shorter, by whether a model wrote the summary", "by", &["model", "rule"])?,
+            tool: make.histograms("talaria_worker_tool_seconds", "Tool calls, by tool", doubling(0.01, 15)?, "tool", tools)?,
+            claims_denied: make.counter("talaria_worker_claims_denied_total", "Claims that a scheduler refused")?,
+            beats: make.counters("talaria_worker_heartbeats_total", "Heartbeats, by whether the partition's scheduler answered", "result", &["answered", "unanswered"])?,
+            fence_refusals: make.counter("talaria_worker_fence_refusals_total", "Effects held back because the turn was no longer ours")?,
+            poison: make.counter("talaria_worker_poison_total", "Orders and inputs that could not be read; each is kept where it is, for a person")?,
+            tokens: make.counters("talaria_worker_tokens_total", "Tokens used, as far as providers say", "direction", &["input", "output"])?,
+            asks: make.counter("talaria_worker_asks_total", "Approvals that people were asked for")?,
+            sandbox: make.gauges("talaria_worker_sandbox_info", "How far terminal commands are kept in by Landlock: 1 for what holds", &[("landlock", &Held::ALL.map(Held::label))])?,
+            doing: states(make, "talaria_worker_turns_by_state", "Turns that run now, by what they do")?,
+            idle: states(make, "talaria_worker_turns_idle_seconds_max", "The longest time without progress of a turn that runs now, by what it does")?,
+            conversations: make.counters("talaria_worker_conversation_loads_total", "Conversations opened, by whether they were in memory", "from", &["memory", "stream"])?,
+        })
     }
 
-    /// Counts the end of a turn.
-    pub(crate) fn ended(&self, how: Ended) {
+    /// Counts the end of a turn that took so long.
+    pub(crate) fn ended(&self, how: Ended, took: Duration) {
         self.turns.with_label_values(&[how.label()]).inc();
+        self.turn.with_label_values(&[how.label()]).observe(took.as_secs_f64());
     }
 
     /// Shows what the turns that run are doing.
@@ -164,95 +158,13 @@ impl Metrics {
             self.idle.with_label_values(&[state.name()]).set(longest);
         }
     }
-
-    fn collectors(&self) -> Vec<Box<dyn Collector>> {
-        vec![
-            Box::new(self.running.clone()),
-            Box::new(self.turns.clone()),
-            Box::new(self.model_call.clone()),
-            Box::new(self.first_token.clone()),
-            Box::new(self.model_errors.clone()),
-            Box::new(self.fallbacks.clone()),
-            Box::new(self.compressions.clone()),
-            Box::new(self.tool.clone()),
-            Box::new(self.claims_denied.clone()),
-            Box::new(self.fence_refusals.clone()),
-            Box::new(self.poison.clone()),
-            Box::new(self.tokens.clone()),
-            Box::new(self.asks.clone()),
-            Box::new(self.sandbox.clone()),
-            Box::new(self.doing.clone()),
-            Box::new(self.idle.clone()),
-            Box::new(self.conversations.clone()),
-        ]
-    }
-}
-
-fn name(short: &str) -> String {
-    format!("talaria_worker_{short}")
-}
-
-fn counter(short: &str, help: &str) -> prometheus::Result<IntCounter> {
-    IntCounter::new(name(short), help)
-}
-
-fn vec(short: &str, help: &str, label: &str, all: &[&str]) -> prometheus::Result<IntCounterVec> {
-    let vec = IntCounterVec::new(Opts::new(name(short), help), &[label])?;
-    all.iter().for_each(|value| drop(vec.with_label_values(&[value])));
-    Ok(vec)
-}
-
-fn sandbox() -> prometheus::Result<IntGaugeVec> {
-    let help = "How far terminal commands are kept in by Landlock: 1 for what holds.";
-    let vec = IntGaugeVec::new(Opts::new(name("sandbox_info"), help), &["landlock"])?;
-    Held::ALL.iter().for_each(|held| drop(vec.with_label_values(&[held.label()])));
-    Ok(vec)
 }
 
 /// What a turn can be doing.
 const STATES: [State; 8] = State::ALL;
 
-fn states(short: &str, help: &str) -> prometheus::Result<IntGaugeVec> {
-    let vec = IntGaugeVec::new(Opts::new(name(short), help), &["state"])?;
-    STATES.iter().for_each(|state| vec.with_label_values(&[state.name()]).set(0));
-    Ok(vec)
-}
-
-fn running() -> prometheus::Result<IntGauge> {
-    IntGauge::new(name("turns_running"), "Turns that run now.")
-}
-
-fn turns() -> prometheus::Result<IntCounterVec> {
-    vec("turns_total", "Turns that ended here.", "outcome", &Ended::ALL.map(Ended::label))
-}
-
-/// From 50 ms to about 27 minutes.
-fn model_call() -> prometheus::Result<Histogram> {
-    let help = "Model calls, from the request to the last word.";
-    let buckets = exponential_buckets(0.05, 2.0, 16)?;
-    Histogram::with_opts(HistogramOpts::new(name("model_call_seconds"), help).buckets(buckets))
-}
-
-/// From 10 ms to about 5 minutes.
-fn first_token() -> prometheus::Result<Histogram> {
-    let help = "Model calls, from the request to the first word.";
-    let buckets = exponential_buckets(0.01, 2.0, 15)?;
-    let options = HistogramOpts::new(name("time_to_first_token_seconds"), help).buckets(buckets);
-    Histogram::with_opts(options)
-}
-
-fn model_errors() -> prometheus::Result<IntCounterVec> {
-    let all = crate::models::ModelError::LABELS;
-    vec("model_errors_total", "Model calls that failed.", "reason", &all)
-}
-
-/// From 10 ms to about 5 minutes; a longer run is in the last bucket.
-fn tool(tools: &[&str]) -> prometheus::Result<HistogramVec> {
-    let options = HistogramOpts::new(name("tool_seconds"), "Tool calls.")
-        .buckets(exponential_buckets(0.01, 2.0, 15)?);
-    let vec = HistogramVec::new(options, &["tool"])?;
-    tools.iter().for_each(|tool| drop(vec.with_label_values(&[tool])));
-    Ok(vec)
+fn states(make: Maker<'_>, name: &str, help: &str) -> prometheus::Result<IntGaugeVec> {
+    make.gauges(name, help, &[("state", &STATES.map(State::name))])
 }
 
 #[cfg(test)]

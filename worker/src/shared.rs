@@ -56,6 +56,7 @@ impl Shared {
         let own = Desk::ALL.map(Desk::name).into_iter().chain([mcp::LABEL]);
         let names: Vec<&str> = tools.names().into_iter().chain(own).collect();
         let metrics = Metrics::register(&node.metrics, &names)?;
+        metrics.capacity.set(i64::try_from(node.settings.worker.capacity).unwrap_or(i64::MAX));
         metrics.sandbox.with_label_values(&[tools.held().label()]).set(1);
         let attachments =
             Attachments::new(node.settings.worker.fetch_private)?.with_platforms(node.bus.clone());

@@ -9,8 +9,8 @@ use node::process;
 
 use crate::access::{channels, pair, poison};
 use crate::{
-    bench, config, console, data, deliveries, explain, init, nats_server, permissions, platforms,
-    up,
+    bench, config, console, data, deliveries, doctor, explain, init, nats_server, permissions,
+    platforms, status, up,
 };
 
 const AFTER_HELP: &str = "\
@@ -19,7 +19,7 @@ Begin with `talaria up` (or `cargo up` in the source folder): it runs everything
 Every setting can be given in talaria.toml, as TALARIA__SECTION__KEY, or as a flag, the later one winning; `talaria config`
 shows what applies and where it came from.
 
-Exit codes: 0 clean, 1 failure, 64 usage, 69 broker unreachable, 75 restart wanted, 78 bad configuration.";
+Exit codes: 0 clean, 1 failure, 2 weaker than promised (doctor), 64 usage, 69 broker unreachable, 75 restart wanted, 78 bad configuration.";
 
 /// Runs AI agents behind chat platforms: messages in, replies out, on one machine or many.
 #[derive(Parser, Debug)]
@@ -53,6 +53,10 @@ enum Command {
     Platforms(platforms::PlatformsArgs),
     /// Show what came from platforms and could not be read
     Poison(poison::PoisonArgs),
+    /// Say what runs, who decides, and what waits
+    Status(status::StatusArgs),
+    /// Check that everything works and is as safe as promised, and say how to mend what is not
+    Doctor(doctor::DoctorArgs),
     /// Obtain nats-server and print where it is
     Nats(NatsArgs),
 }
@@ -87,6 +91,8 @@ pub fn main() -> ExitCode {
             Command::Pair(args) => Box::pin(pair::run(&args)).await,
             Command::Channels(args) => Box::pin(channels::run(&args)).await,
             Command::Poison(args) => Box::pin(poison::run(&args)).await,
+            Command::Status(args) => Box::pin(status::run(&args)).await,
+            Command::Doctor(args) => Box::pin(doctor::run(&args)).await,
             Command::Nats(args) => nats(args).await,
         }
     }))

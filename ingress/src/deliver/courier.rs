@@ -142,7 +142,7 @@ impl Courier {
                 Err(DeliverError::Gone { why }) => return Attempts::Gone { tries, why },
                 Err(DeliverError::Retry { after, why }) => (after, why),
             };
-            self.metrics.retried(self.adapter.platform());
+            self.metrics.retried(self.adapter.platform(), after.is_some());
             let wait = after.unwrap_or_else(|| jittered(pause));
             if self.limit.is_some_and(|limit| age + began.elapsed() + wait > limit) {
                 return Attempts::Dead { tries, why: format!("given up: {why}") };

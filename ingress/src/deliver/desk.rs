@@ -54,6 +54,8 @@ enum Done {
     Parcel {
         sequence: u64,
         verdict: Verdict,
+        /// How long after it was stored.
+        after: Duration,
     },
     Draft {
         result: Result<(), DeliverError>,
@@ -67,6 +69,7 @@ struct Job {
     chat: String,
     /// The parcel; none for a draft.
     sequence: Option<u64>,
+    began: Instant,
 }
 
 /// One account.
@@ -251,14 +254,18 @@ impl Desk {
         let gone = gone.map(|(_, why)| why.clone());
         let Parcel { outbound, sequence, age, span } = parcel;
         let job = async move {
+            let began = Instant::now();
             let verdict = match gone {
                 Some(why) => courier.skip(&outbound, age, &pace, why).await,
                 None => courier.deliver(&outbound, age, quiet, &pace).await,
             };
-            Done::Parcel { sequence, verdict }
+            Done::Parcel { sequence, verdict, after: age + began.elapsed() }
         };
         let id = self.jobs.spawn(job.instrument(span)).id();
-        self.running.insert(id, Job { chat: name.to_owned(), sequence: Some(sequence) });
+        self.running.insert(
+            id,
+            Job { chat: name.to_owned(), sequence: Some(sequence), began: Instant::now() },
+        );
     }
 
     async fn end(&mut self, ended: Result<(Id, Done), JoinError>) {
@@ -282,20 +289,21 @@ impl Desk {
             }
         }
         match done {
-            Some(Done::Parcel { sequence, verdict: Verdict::Gone(why) }) => {
+            Some(Done::Parcel { sequence, verdict: Verdict::Gone(why), after }) => {
                 if let Some(chat) = self.chats.get_mut(&job.chat) {
                     chat.gone = Some((Instant::now() + GONE, why));
                 }
                 let platform = self.courier.adapter.platform();
-                self.courier.metrics.departed(platform, Departure::Dead);
+                self.courier.metrics.departed(platform, Departure::Dead, after);
                 self.close(sequence, AckKind::Ack).await;
             }
-            Some(Done::Parcel { sequence, verdict: Verdict::Ended(departure) }) => {
+            Some(Done::Parcel { sequence, verdict: Verdict::Ended(departure), after }) => {
                 let delivered = departure == Departure::Delivered;
                 if let Some(chat) = self.chats.get_mut(&job.chat).filter(|_| delivered) {
                     chat.gone = None;
                 }
-                self.courier.metrics.departed(self.courier.adapter.platform(), departure);
+                let platform = self.courier.adapter.platform();
+                self.courier.metrics.departed(platform, departure, after);
                 self.close(sequence, AckKind::Ack).await;
             }
             Some(
@@ -304,7 +312,7 @@ impl Desk {
             None => {
                 if let Some(sequence) = job.sequence {
                     let platform = self.courier.adapter.platform();
-                    self.courier.metrics.departed(platform, Departure::Dead);
+                    self.courier.metrics.departed(platform, Departure::Dead, job.began.elapsed());
                     self.close(sequence, AckKind::Term).await;
                 }
             }
@@ -376,7 +384,7 @@ impl Desk {
                     chat.work = Work::Drafting(give_way.clone());
                     let job = show_draft(self.courier.clone(), draft, chat.pace.clone(), give_way);
                     let id = self.jobs.spawn(job).id();
-                    self.running.insert(id, Job { chat: name.clone(), sequence: None });
+                    self.running.insert(id, Job { chat: name.clone(), sequence: None, began: now });
                     continue;
                 }
             }
@@ -391,7 +399,7 @@ impl Desk {
                     Done::Typing
                 };
                 let id = self.jobs.spawn(job).id();
-                self.running.insert(id, Job { chat: name.clone(), sequence: None });
+                self.running.insert(id, Job { chat: name.clone(), sequence: None, began: now });
             }
         }
     }

@@ -155,6 +155,8 @@ impl Reader {
                     platform = self.platform,
                     id = %outbound.id,
                     kind = ?outbound.kind,
+                    session = %outbound.session,
+                    trace_id = tracing::field::Empty,
                 );
                 trace::continue_from(&span, message.headers.as_ref());
                 Some((Parcel { outbound, sequence, age, span }, acker))

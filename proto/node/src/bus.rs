@@ -27,6 +27,8 @@ const TRY: Duration = Duration::from_secs(2);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The header of a message's time to live, in whole seconds.
 const TTL_HEADER: &str = "Nats-TTL";
+/// The header of a volatile message that says since when what caused it was waiting, in milliseconds since 1970.
+const SINCE_HEADER: &str = "Talaria-Since";
 /// The header by which the broker says why it put an empty marker in place of an expired value.
 const MARKER_HEADER: &str = "Nats-Marker-Reason";
 
@@ -81,6 +83,12 @@ pub enum AskError {
     /// The answer is not of the expected form.
     #[error("unreadable answer")]
     Unreadable(#[from] codec::DecodeError),
+}
+
+/// Since when what caused a volatile message was waiting, in milliseconds since 1970, if it says so.
+#[must_use]
+pub fn since(headers: Option<&HeaderMap>) -> Option<u64> {
+    headers?.get(SINCE_HEADER)?.as_str().parse().ok()
 }
 
 /// A message as it is stored.
@@ -176,7 +184,7 @@ impl Bus {
 
     /// The same connection, knowing into how many parts the sessions are divided.
     #[must_use]
-    pub(crate) const fn with_partitions(mut self, partitions: u16) -> Self {
+    pub const fn with_partitions(mut self, partitions: u16) -> Self {
         self.partitions = partitions;
         self
     }
@@ -225,7 +233,18 @@ impl Bus {
 
     /// Sends a volatile message. It is gone if no one listens.
     pub async fn tell<T: Serialize>(&self, subject: String, message: &T) {
+        self.tell_with(subject, message, HeaderMap::new()).await;
+    }
+
+    /// The same, because of something that was accepted at `since_ms` (milliseconds since 1970), which the receiver may want to
+    /// measure from.
+    pub async fn tell_since<T: Serialize>(&self, subject: String, message: &T, since_ms: u64) {
         let mut headers = HeaderMap::new();
+        headers.insert(SINCE_HEADER, since_ms.to_string());
+        self.tell_with(subject, message, headers).await;
+    }
+
+    async fn tell_with<T: Serialize>(&self, subject: String, message: &T, mut headers: HeaderMap) {
         trace::inject(&mut headers);
         let sent = if headers.is_empty() {
             self.client.publish(subject, codec::encode(message).into()).await

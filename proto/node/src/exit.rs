@@ -10,6 +10,8 @@ pub enum Exit {
     Clean,
     /// Something failed that no other code names (1).
     Failure,
+    /// It works, but promises less than it could (2).
+    Weaker,
     /// The command line is wrong (64).
     Usage,
     /// The broker cannot be reached (69).
@@ -27,6 +29,7 @@ impl Exit {
         match self {
             Self::Clean => 0,
             Self::Failure => 1,
+            Self::Weaker => 2,
             Self::Usage => 64,
             Self::Unavailable => 69,
             Self::Restart => 75,
@@ -52,6 +55,7 @@ impl fmt::Display for Exit {
         f.write_str(match self {
             Self::Clean => "done",
             Self::Failure => "failed",
+            Self::Weaker => "weaker than promised",
             Self::Usage => "wrong usage",
             Self::Unavailable => "the broker cannot be used",
             Self::Restart => "restart wanted",

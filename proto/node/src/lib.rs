@@ -18,5 +18,6 @@ mod snapshot;
 pub mod telemetry;
 pub mod topology;
 pub mod trace;
+pub mod vitals;
 
 pub use self::process::Node;

@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::hooks::Hooks;
 use crate::rollout::{self, Voice};
 use crate::settings::{self, Flags, Loaded, Settings};
-use crate::{health, telemetry, topology};
+use crate::{health, telemetry, topology, vitals};
 
 /// The flags that every process has.
 #[derive(Args, Clone, Debug, Default)]
@@ -86,6 +86,7 @@ impl Node {
             anyhow::Error::new(error).context(exit)
         })?;
         let metrics = Registry::new();
+        vitals::register(&metrics, Some(bus.clone())).context("no metrics")?;
         let hooks = Hooks::start(&settings.hooks, &metrics)?;
         Ok(Self {
             id,

@@ -82,6 +82,36 @@ pub async fn ensure(bus: Bus, settings: &Streams) -> Result<Bus, TopologyError> 
     Ok(bus.with_partitions(partitions))
 }
 
+/// Compares what exists and creates nothing. Returns the state of every stream, those under the buckets included.
+///
+/// # Errors
+/// When something is missing, or differs from the settings.
+pub async fn inspect(bus: &Bus, settings: &Streams) -> Result<Vec<Info>, TopologyError> {
+    let read = async |name: &'static str, stream: String| {
+        let unusable =
+            |source| TopologyError::Unusable { name, replicas: settings.replicas, source };
+        let found = bus.stream().get_stream(stream).await;
+        found.map(|found| found.cached_info().clone()).map_err(|error| unusable(error.into()))
+    };
+    let mut infos = Vec::new();
+    for spec in topology::streams(settings.retentions()) {
+        let info = read(spec.name, spec.name.to_owned()).await?;
+        if spec.name == topology::INBOX {
+            check_partitions(&info, settings)?;
+        }
+        differences(&info, &spec, settings)?;
+        infos.push(info);
+    }
+    for spec in topology::buckets(settings.retentions()) {
+        let info = read(spec.name, format!("KV_{}", spec.name)).await?;
+        let compare = Compare { name: spec.name };
+        let found = &info.config.num_replicas;
+        compare.check("replicas", found, &settings.replicas, "streams.replicas")?;
+        infos.push(info);
+    }
+    Ok(infos)
+}
+
 async fn stream(bus: &Bus, spec: &StreamSpec, settings: &Streams) -> Result<Info, TopologyError> {
     let work_queue = spec.retention == Retention::WorkQueue;
     let config = Config {
@@ -101,6 +131,11 @@ async fn stream(bus: &Bus, spec: &StreamSpec, settings: &Streams) -> Result<Info
     };
     let create = || async { bus.stream().create_stream(config.clone()).await.map(|_| ()) };
     let info = find_or_create(bus, spec.name, spec.name, settings, create).await?;
+    differences(&info, spec, settings)?;
+    Ok(info)
+}
+
+fn differences(info: &Info, spec: &StreamSpec, settings: &Streams) -> Result<(), TopologyError> {
     let found = &info.config;
     let compare = Compare { name: spec.name };
     compare.check("replicas", &found.num_replicas, &settings.replicas, "streams.replicas")?;
@@ -117,7 +152,7 @@ async fn stream(bus: &Bus, spec: &StreamSpec, settings: &Streams) -> Result<Info
         let text = |age| humantime::format_duration(age).to_string();
         compare.check(field, &text(found), &text(wanted), setting)?;
     }
-    Ok(info)
+    Ok(())
 }
 
 async fn bucket(bus: &Bus, spec: &BucketSpec, settings: &Streams) -> Result<(), TopologyError> {

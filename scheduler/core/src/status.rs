@@ -1,6 +1,6 @@
 //! What `/status` says.
 
-use proto::activity::Activity;
+use proto::activity::{Activity, State};
 use proto::lease::Phase;
 
 use crate::session::Session;
@@ -8,6 +8,14 @@ use crate::time::Time;
 use crate::wording;
 
 impl Session {
+    /// What the turn that a worker runs is busy with, and for how many milliseconds its work has not advanced; none if no worker
+    /// runs one. Of a turn whose worker says nothing it is as if it were being prepared.
+    #[must_use]
+    pub fn progress(&self, now: Time) -> Option<(State, u64)> {
+        let Phase::Running { .. } = self.lease.phase else { return None };
+        Some((self.live.doing().unwrap_or_default(), self.live.idle(now).unwrap_or_default()))
+    }
+
     /// The session in a few lines. `now_ms` is the time of day of the question, to say how long ago things were; `asked` is what
     /// the turn does, as its worker says when it is asked, where this owner has not heard of it.
     #[must_use]

@@ -78,8 +78,11 @@ async fn order(owner: &Owner, session: &Session, work: &[Work]) -> anyhow::Resul
 
 /// The trace of a message that has waited: its turn belongs to it, and not to whatever let the turn begin.
 async fn trace_of(owner: &Owner, session: &Session, leading: Seq) -> anyhow::Result<Span> {
-    let span =
-        tracing::info_span!("schedule", session = %session.lease.session.shown(owner.masked));
+    let span = tracing::info_span!(
+        "schedule",
+        session = %session.lease.session.shown(owner.masked),
+        trace_id = tracing::field::Empty,
+    );
     if !span.is_disabled()
         && let Some(stored) = owner.bus.message(INBOX, leading.get()).await?
     {

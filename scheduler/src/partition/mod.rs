@@ -8,6 +8,7 @@ mod aside;
 mod desk;
 mod effects;
 mod log;
+mod observed;
 mod rollout;
 mod round;
 mod settle;
@@ -33,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::aside::Asides;
 use self::desk::Desk;
+use self::observed::Census;
 use self::round::Round;
 use crate::metrics::Metrics;
 use crate::policy::Policies;
@@ -60,6 +62,8 @@ pub(crate) struct Owner {
     /// How long the record of an idle session is kept: as long as the inputs that it has seen.
     pub(crate) idle_ttl: Duration,
     pub(crate) metrics: Arc<Metrics>,
+    /// How often workers beat.
+    pub(crate) beat: Duration,
     /// Whether its log can be read at the moment.
     pub(crate) reading: watch::Sender<bool>,
     clock: Clock,
@@ -90,9 +94,11 @@ pub(crate) async fn run(
         idle_ttl: node.settings.streams.inbox_retention.get(),
         bus: node.bus,
         metrics,
+        beat: node.settings.scheduler.beat.get(),
         reading,
         clock: Clock::start(),
     };
+    let began = Instant::now();
     let mut progress = takeover::raise_epoch(&mut owner).await?;
     // Claims and heartbeats wait here while the leases are loaded.
     let mut desk = Desk::open(&owner).await?;
@@ -100,6 +106,8 @@ pub(crate) async fn run(
     let mut table = takeover::load(&owner, &mut asides).await?;
     let mut log = log::follow(&owner, progress.checkpoint.cursor);
     let mut gone = gone;
+    let mut census = Census::new(Arc::clone(&owner.metrics));
+    owner.metrics.takeover.observe(began.elapsed().as_secs_f64());
     tracing::debug!(%partition, epoch = %owner.epoch, cursor = %progress.checkpoint.cursor, "taken over");
     loop {
         let mut round = Round::default();
@@ -122,15 +130,25 @@ pub(crate) async fn run(
         {
             round.request(request);
         }
+        note_lateness(&owner, table.deadline());
         round.due(table.due(owner.now()));
         let last = round.last();
         let written = round.run(&owner, &mut table, &mut asides).await?;
         progress.advance(last, written, &asides);
         if progress.due <= Instant::now() {
+            census.take(table.busy(), owner.now());
             progress.store(&owner).await?;
         }
     }
     progress.store(&owner).await
+}
+
+/// Notes by how much the first deadline has passed, if it has.
+fn note_lateness(owner: &Owner, deadline: Option<Time>) {
+    if let Some(deadline) = deadline.filter(|at| *at <= owner.now()) {
+        let late = Duration::from_millis(owner.now().since(deadline));
+        owner.metrics.loop_lag.observe(late.as_secs_f64());
+    }
 }
 
 async fn sleep_until(owner: &Owner, deadline: Option<Time>) {

@@ -1,6 +1,7 @@
 //! One round of a partition: collect inputs, apply them session by session, settle them all at once.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use async_nats::{HeaderMap, Subject};
 use futures_util::future::join_all;
@@ -146,6 +147,7 @@ impl Round {
             return Ok(0);
         }
         owner.metrics.batch_size.observe(f64::from(u32::try_from(self.size).unwrap_or(u32::MAX)));
+        let started = Instant::now();
         let mut begun = Vec::with_capacity(self.work.len());
         for (sid, slot) in self.slots(owner, table, asides).await? {
             let work = self.work.remove(&sid).unwrap_or_default();
@@ -169,6 +171,7 @@ impl Round {
             }
         }
         self.answer_beats(owner).await;
+        owner.metrics.round.observe(started.elapsed().as_secs_f64());
         Ok(written)
     }
 

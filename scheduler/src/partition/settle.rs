@@ -14,9 +14,10 @@ use proto::turn::{Control, TurnRef};
 use scheduler_core::{Input, Session, Signal};
 use tracing::Instrument;
 
+use super::observed::Times;
 use super::round::{Work, reply};
 use super::table::Slot;
-use super::{Lost, Owner, effects, takeover};
+use super::{Lost, Owner, effects, observed, takeover};
 
 /// The pause before something is tried again whose outcome is unknown.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -31,9 +32,11 @@ pub(crate) struct Settled {
 pub(crate) async fn settle(owner: &Owner, slot: Slot, work: Vec<Work>) -> anyhow::Result<Settled> {
     let headers = work.iter().rev().find_map(|work| work.headers.as_ref());
     let span = match headers {
-        Some(_) => {
-            tracing::info_span!("schedule", session = %slot.session.lease.session.shown(owner.masked))
-        }
+        Some(_) => tracing::info_span!(
+            "schedule",
+            session = %slot.session.lease.session.shown(owner.masked),
+            trace_id = tracing::field::Empty,
+        ),
         None => tracing::Span::none(),
     };
     trace::continue_from(&span, headers);
@@ -41,11 +44,16 @@ pub(crate) async fn settle(owner: &Owner, slot: Slot, work: Vec<Work>) -> anyhow
 }
 
 async fn settle_in_span(owner: &Owner, mut slot: Slot, work: &[Work]) -> anyhow::Result<Settled> {
+    for work in work {
+        if let Input::Beat { turn, .. } = &work.input {
+            slot.observed.beat(turn.of, owner.now(), owner.beat, &owner.metrics);
+        }
+    }
     let (changed, mut signals) = apply(owner, &mut slot.session, work);
     if changed {
         signals = commit(owner, &mut slot, work, signals).await?;
     }
-    let beats = act(owner, &slot.session, work, signals).await;
+    let beats = act(owner, &mut slot, work, signals).await;
     publish(owner, &mut slot.session, work).await?;
     Ok(Settled { slot, beats })
 }
@@ -148,14 +156,17 @@ async fn read_back(owner: &Owner, subject: &str) -> Option<Stored> {
 /// Says what may be said now that the lease is written. Heartbeats are answered for all sessions together, by the caller.
 async fn act(
     owner: &Owner,
-    session: &Session,
+    slot: &mut Slot,
     work: &[Work],
     signals: Said,
 ) -> Vec<(usize, TurnRef, bool, Vec<Control>)> {
     let (mut beats, mut facts) = (Vec::new(), Vec::new());
     for (index, signal) in signals {
-        owner.metrics.signal(&signal);
         let work = &work[index];
+        owner.metrics.signal(&signal);
+        let Slot { session, observed, .. } = slot;
+        let times = Times { now: owner.now(), wall_ms: node::clock::wall_ms() };
+        observed.said(&signal, &work.input, session, times, &owner.metrics);
         match (signal, &work.input) {
             (Signal::Claim(answer), _) => {
                 if let Some(reply_to) = work.reply_to.clone() {
@@ -165,16 +176,21 @@ async fn act(
             (Signal::Beat { kept, controls }, Input::Beat { turn, .. }) => {
                 beats.extend(work.request.map(|request| (request, turn.of, kept, controls)));
             }
-            (Signal::Tell { worker, control }, _) => {
-                owner.bus.tell(subject::control(worker), &control).await
+            (Signal::Tell { worker, control }, input) => {
+                let subject = subject::control(worker);
+                match observed::accepted(input) {
+                    Some(since_ms) => owner.bus.tell_since(subject, &control, since_ms).await,
+                    None => owner.bus.tell(subject, &control).await,
+                }
             }
             (Signal::Fact(fact), _) => facts.push(fact),
             (Signal::Beat { .. }, _) => {}
         }
     }
     if !facts.is_empty() {
-        let receipt = Receipt { session: session.lease.session.clone(), facts };
-        owner.bus.tell(subject::event(session.sid()), &receipt).await;
+        let session = slot.session.lease.session.clone();
+        let receipt = Receipt { session, facts };
+        owner.bus.tell(subject::event(slot.session.sid()), &receipt).await;
     }
     beats
 }
@@ -204,6 +220,7 @@ async fn publish(owner: &Owner, session: &mut Session, work: &[Work]) -> anyhow:
                 owner.bus.write(message.subject.clone(), message.payload.clone(), write).await;
         }
         if let Err(error) = outcome {
+            owner.metrics.effects_failed.inc();
             tracing::error!(subject = %message.subject, %error, "an effect cannot be published");
         }
     }

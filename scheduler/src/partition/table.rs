@@ -8,6 +8,7 @@ use proto::lease::Phase;
 use scheduler_core::{Session, Time};
 
 use super::Owner;
+use super::observed::Observed;
 
 /// How many idle sessions of one partition are remembered.
 const IDLE_MAX: usize = 1024;
@@ -17,12 +18,13 @@ pub(crate) struct Slot {
     pub(crate) session: Session,
     /// 0: nothing is stored.
     pub(crate) revision: u64,
+    pub(crate) observed: Observed,
     deadline: Option<Time>,
 }
 
 impl Slot {
-    pub(crate) const fn new(session: Session, revision: u64) -> Self {
-        Self { session, revision, deadline: None }
+    pub(crate) fn new(session: Session, revision: u64) -> Self {
+        Self { session, revision, observed: Observed::default(), deadline: None }
     }
 }
 
@@ -82,6 +84,11 @@ impl Table {
     /// The sessions whose time has come.
     pub(crate) fn due(&self, now: Time) -> Vec<Sid> {
         self.deadlines.iter().take_while(|(at, _)| *at <= now).map(|(_, sid)| *sid).collect()
+    }
+
+    /// The sessions in which something is going on.
+    pub(crate) fn busy(&self) -> impl Iterator<Item = &Session> {
+        self.slots.values().map(|slot| &slot.session).filter(|session| !session.is_idle())
     }
 
     /// The sessions whose turn a worker runs.

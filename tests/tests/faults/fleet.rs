@@ -39,6 +39,7 @@ impl Fleet {
                 listen: (role == Role::Ingress).then_some(door),
                 nats: Some(proxy.address()),
                 slot: (role == Role::Worker).then(|| format!("worker-{number}")),
+                environment: Vec::new(),
             };
             let process = world.spawn_at(role, service, &place);
             posts.push(Post { role, place, proxy, process });

@@ -51,6 +51,8 @@ impl Messages {
 }
 
 impl Form for Messages {
+    const PROVIDER: &'static str = "anthropic";
+
     fn request(access: &Access, request: &Request<'_>) -> RequestBuilder {
         let http = access.http.post(format!("{}/v1/messages", access.base_url));
         http.header("x-api-key", access.key.expose())

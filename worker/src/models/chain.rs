@@ -23,6 +23,14 @@ impl Model for Link {
         self.model.call(request, words)
     }
 
+    fn provider(&self) -> &'static str {
+        self.model.provider()
+    }
+
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
     fn context_tokens(&self) -> u64 {
         self.context
     }

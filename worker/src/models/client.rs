@@ -14,6 +14,9 @@ use super::{Answer, Model, ModelError, Request, Words};
 
 /// A provider's form of the API: how a request is written, and how an event of the answer is read.
 pub(super) trait Form: Default + Send {
+    /// The provider, as OpenTelemetry's conventions name it.
+    const PROVIDER: &'static str;
+
     /// The request, with its body.
     fn request(access: &Access, request: &Request<'_>) -> RequestBuilder;
 
@@ -57,6 +60,14 @@ impl<F: Form> Model for Client<F> {
         words: Words,
     ) -> BoxFuture<'a, Result<Answer, ModelError>> {
         self.stream(request, words).boxed()
+    }
+
+    fn provider(&self) -> &'static str {
+        F::PROVIDER
+    }
+
+    fn name(&self) -> &str {
+        &self.access.model
     }
 }
 

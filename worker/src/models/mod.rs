@@ -38,6 +38,16 @@ pub trait Model: Send + Sync {
         words: Words,
     ) -> BoxFuture<'a, Result<Answer, ModelError>>;
 
+    /// Who provides it, as OpenTelemetry's conventions name providers; our own where none does.
+    fn provider(&self) -> &'static str {
+        "talaria"
+    }
+
+    /// What the provider calls it.
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
     /// How many tokens it reads at most.
     fn context_tokens(&self) -> u64 {
         128_000

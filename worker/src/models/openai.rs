@@ -60,6 +60,8 @@ impl ChatCompletions {
 }
 
 impl Form for ChatCompletions {
+    const PROVIDER: &'static str = "openai";
+
     fn request(access: &Access, request: &Request<'_>) -> RequestBuilder {
         let http = access.http.post(format!("{}/chat/completions", access.base_url));
         let http = http.json(&Self::body(access, request));

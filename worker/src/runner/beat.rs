@@ -35,6 +35,8 @@ impl Runner {
     /// Takes an answer in.
     pub(super) fn beaten(&mut self, beaten: Beaten) {
         let Beaten { partition, sent_ms, reply } = beaten;
+        let result = if reply.is_some() { "answered" } else { "unanswered" };
+        self.shared.metrics.beats.with_label_values(&[result]).inc();
         let Some(reply) = reply else { return };
         if !self.table.accept(partition, reply.epoch) {
             tracing::debug!(%partition, epoch = %reply.epoch, "an earlier owner answered");
@@ -42,7 +44,9 @@ impl Runner {
         }
         reply.kept.iter().for_each(|of| self.table.renew(*of, sent_ms));
         reply.lost.iter().for_each(|of| self.table.lose(*of));
-        reply.controls.iter().for_each(|control| self.table.control(control));
+        for control in &reply.controls {
+            self.table.control(control);
+        }
     }
 }
 

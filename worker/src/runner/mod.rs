@@ -94,7 +94,7 @@ impl Runner {
                 },
                 Some(input) = self.tasks.join_next() => self.input(input),
                 control = controls.next() => match control {
-                    Some(message) => self.control(&message.payload),
+                    Some(message) => self.control(&message),
                     None => controls = self.listen().await?,
                 },
                 question = questions.next() => match question {
@@ -125,11 +125,12 @@ impl Runner {
         let mut is_cut = false;
         tracing::info!(turns = self.table.len(), "giving turns back");
         self.light.trouble("stopping");
+        self.shared.metrics.draining.set(1);
         self.table.stop_all(Stop::HandBack);
         while self.table.len() > 0 {
             tokio::select! {
                 Some(input) = self.tasks.join_next() => self.input(input),
-                Some(message) = controls.next() => self.control(&message.payload),
+                Some(message) = controls.next() => self.control(&message),
                 _ = beat.tick() => {
                     self.light.pulse();
                     self.beat();
@@ -262,11 +263,19 @@ impl Runner {
     }
 
     /// A word to one of the turns.
-    fn control(&mut self, payload: &[u8]) {
-        match codec::decode::<Control>(payload) {
-            Ok(control) => self.table.control(&control),
+    fn control(&mut self, message: &async_nats::Message) {
+        let metrics = &self.shared.metrics;
+        match codec::decode::<Control>(&message.payload) {
+            Ok(control) => {
+                if self.table.control(&control)
+                    && let Some(since_ms) = node::bus::since(message.headers.as_ref())
+                {
+                    let age = node::clock::wall_ms().saturating_sub(since_ms);
+                    metrics.interrupt_seen.observe(Duration::from_millis(age).as_secs_f64());
+                }
+            }
             Err(error) => {
-                self.shared.metrics.poison.inc();
+                metrics.poison.inc();
                 tracing::error!(%error, "a control cannot be read");
             }
         }

@@ -142,8 +142,18 @@ impl Puller {
             session = %order.session.shown(self.node.settings.access.redact_pii),
             turn = %order.of.turn,
             attempt = %order.of.attempt,
+            trace_id = tracing::field::Empty,
         );
         node::trace::continue_from(&span, message.headers.as_ref());
+        node::trace::describe(
+            &span,
+            "invoke_agent talaria".into(),
+            [
+                ("gen_ai.operation.name", "invoke_agent".into()),
+                ("gen_ai.agent.name", "talaria".into()),
+                ("gen_ai.conversation.id", order.of.sid.to_string().into()),
+            ],
+        );
         // Whoever does not take it any more is stopping; the order goes to another worker.
         if let Err(refused) = self.orders.send(Order { order, message, permit, span }).await {
             refused.0.give_back().await;

@@ -132,16 +132,19 @@ impl Table {
         }
     }
 
-    /// Passes a control on. One for a turn that is not here does nothing.
-    pub(super) fn control(&self, control: &Control) {
+    /// Passes a control on; true if it interrupts a turn that did not know. One for a turn that is not here does nothing.
+    pub(super) fn control(&self, control: &Control) -> bool {
         if let Control::Abandon { of } = control {
-            return self.lose(*of);
+            self.lose(*of);
+            return false;
         }
-        let Some(row) = self.rows.get(&control.of()) else { return };
+        let Some(row) = self.rows.get(&control.of()) else { return false };
         let is_new = row.wishes.send_if_modified(|wishes| wishes.apply(control));
-        if is_new && matches!(control, Control::Interrupt { .. }) {
+        let interrupts = is_new && matches!(control, Control::Interrupt { .. });
+        if interrupts {
             row.cut.cancel();
         }
+        interrupts
     }
 
     /// Asks all turns to end.

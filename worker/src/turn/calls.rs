@@ -186,6 +186,15 @@ impl Work<'_> {
         let is_remote = self.remote.iter().any(|tool| tool.name() == name);
         let label = if is_remote { mcp::LABEL } else { &name };
         let span = tracing::info_span!("tool", name);
+        node::trace::describe(
+            &span,
+            format!("execute_tool {name}"),
+            [
+                ("gen_ai.operation.name", "execute_tool".into()),
+                ("gen_ai.tool.name", name.clone().into()),
+                ("gen_ai.tool.type", "function".into()),
+            ],
+        );
         let effort = self.effort();
         let started = Instant::now();
         let run = match &which {
@@ -193,10 +202,13 @@ impl Work<'_> {
             Which::Desk(desk) => self.at_desk(*desk, &arguments),
         };
         let run = AssertUnwindSafe(run).catch_unwind();
-        let output = run.instrument(span).await.unwrap_or_else(|_| {
+        let output = run.instrument(span.clone()).await.unwrap_or_else(|_| {
             tracing::error!(tool = name.as_str(), "a tool panicked");
             Output::failed("the tool broke down; whether it did anything is not known")
         });
+        if output.status == CallStatus::Failed {
+            node::trace::attribute(&span, "error.type", "tool_error");
+        }
         let seconds = started.elapsed().as_secs_f64();
         self.turn.shared.metrics.tool.with_label_values(&[label]).observe(seconds);
         output

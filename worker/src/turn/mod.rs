@@ -29,6 +29,7 @@ mod tests;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use proto::id::Partition;
@@ -155,13 +156,14 @@ struct Summary {
 impl Turn {
     /// Runs the attempt to its end. When the right to it is lost, everything that it has in flight is dropped on the spot.
     pub(crate) async fn run(self) -> Ended {
+        let began = Instant::now();
         let ended = tokio::select! {
             biased;
             () = self.fence.lost() => Err(Lost),
             ended = self.to_the_end() => ended,
         };
         let how = ended.unwrap_or(Ended::Lost);
-        self.shared.metrics.ended(how);
+        self.shared.metrics.ended(how, began.elapsed());
         tracing::info!(outcome = how.label(), "turn ended");
         how
     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
+use node::trace;
 use proto::activity::State;
 use proto::subject;
 use tracing::Instrument;
@@ -106,11 +107,30 @@ impl Work<'_> {
     }
 
     async fn try_call(&mut self, calls: Calls, tries: u32) -> Result<Streamed, Halt> {
-        let span = tracing::info_span!("model_call", iteration = self.iteration, tries);
+        let span = tracing::info_span!(
+            "model_call",
+            otel.kind = "client",
+            iteration = self.iteration,
+            tries,
+        );
+        let (provider, name) = (self.model.provider(), self.model.name().to_owned());
+        let max_tokens = i64::from(self.turn.shared.node.settings.model.max_tokens);
+        trace::describe(
+            &span,
+            format!("chat {name}"),
+            [
+                ("gen_ai.operation.name", "chat".into()),
+                ("gen_ai.provider.name", provider.into()),
+                ("gen_ai.request.model", name.into()),
+                ("gen_ai.request.max_tokens", max_tokens.into()),
+                ("gen_ai.conversation.id", self.turn.order.of.sid.to_string().into()),
+            ],
+        );
         let started = Instant::now();
         self.turn.fence.check()?;
         self.tracker.enter(State::WaitingForModel, "");
-        let streamed = self.stream(calls, started).instrument(span).await?;
+        let streamed = self.stream(calls, started).instrument(span.clone()).await?;
+        note(&span, &streamed);
         self.turn.shared.metrics.model_call.observe(started.elapsed().as_secs_f64());
         self.turn.fence.check()?;
         let Streamed::Done(Ok(answer)) = streamed else { return Ok(streamed) };
@@ -165,6 +185,19 @@ impl Work<'_> {
             hear((turn, tracker), &mut self.spoken, &mut first, sign);
         }
         Ok(streamed)
+    }
+}
+
+/// Says in the trace how a call went.
+fn note(span: &tracing::Span, streamed: &Streamed) {
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    match streamed {
+        Streamed::Done(Ok(answer)) => {
+            trace::attribute(span, "gen_ai.usage.input_tokens", count(answer.usage.input));
+            trace::attribute(span, "gen_ai.usage.output_tokens", count(answer.usage.output));
+        }
+        Streamed::Done(Err(error)) => trace::attribute(span, "error.type", error.label()),
+        Streamed::Cut => trace::attribute(span, "error.type", "interrupted"),
     }
 }
 

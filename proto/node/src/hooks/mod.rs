@@ -103,12 +103,9 @@ impl Hooks {
         settings: &BTreeMap<String, settings::Hook>,
         metrics: &Registry,
     ) -> anyhow::Result<Self> {
-        if settings.is_empty() {
-            return Ok(Self::default());
-        }
         let calls = Maker(metrics).counters(
             "talaria_hook_calls_total",
-            "Events that were passed to hooks",
+            "Events that were passed to hooks, by how it went",
             "outcome",
             &["ok", "failed", "dropped"],
         )?;
