@@ -58,7 +58,7 @@ const HOOKS: Duration = Duration::from_secs(2);
 pub fn describe(registry: &prometheus::Registry) {
     let metrics = Metrics::new(registry);
     metrics.announce("web");
-    drop(Board::new(metrics.accounts).account("web", "default"));
+    Board::new(metrics.accounts).account("web", "default").connected();
 }
 
 /// Runs ingress behind a listener until the node is told to stop.
