@@ -70,6 +70,8 @@ pub enum Bypass {
     Status,
     /// List what runs in this chat.
     Agents,
+    /// List, make and change scheduled jobs.
+    Cron,
     /// Say why the last decision was made.
     Why,
     /// Say who the sender is.
@@ -220,6 +222,12 @@ pub const REGISTRY: &[Spec] = &[
     ),
     spec(Name::Bypass(Bypass::Status), &["status"], "", "say what this session is doing"),
     spec(Name::Bypass(Bypass::Agents), &["agents", "tasks"], "", "list what runs in this chat"),
+    spec(
+        Name::Bypass(Bypass::Cron),
+        &["cron", "jobs"],
+        "[list|add <schedule> <message>|remove|pause|resume|run|stop <id>]",
+        "list, make and change what is done at set times",
+    ),
     spec(Name::Bypass(Bypass::Why), &["why"], "", "say why the last decision was made"),
     spec(Name::Bypass(Bypass::Whoami), &["whoami"], "", "say who you are here"),
     spec(

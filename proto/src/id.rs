@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use sha2::{Digest, Sha256};
 
 /// Text that is not an identifier of the expected form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -156,6 +157,21 @@ hex_id!(
     /// One process of ours, new with each start: 64 random bits as 16 lowercase hex digits.
     ProcessId, u64, "16", "process id"
 );
+
+hex_id!(
+    /// A scheduled job, unique within its chat: 32 bits as 8 lowercase hex digits, short enough to be typed.
+    JobId, u32, "8", "job id"
+);
+
+impl JobId {
+    /// The id of the job that a request makes: derived from what names the request, so that a repetition gives the same.
+    #[must_use]
+    pub fn of_request(request: &str) -> Self {
+        let mut head = [0; 4];
+        head.copy_from_slice(&Sha256::digest(request.as_bytes())[..4]);
+        Self(u32::from_be_bytes(head))
+    }
+}
 
 /// One of the P parts of the session space; its scheduler decides for all sessions in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Address, BusyMode, User};
 use crate::id::{AskId, Attempt, Epoch, ProcessId, Seq, Sid, TurnId};
+use crate::job::JobEnd;
 use crate::outbound::Outbound;
 use crate::receipt::Decided;
 use crate::session::SessionKey;
@@ -341,6 +342,20 @@ pub enum Effect {
     Restart {
         /// The beginning of the answer.
         outbound: Outbound,
+    },
+    /// The answer to the `/cron` at `seq`, which is carried out when it is sent.
+    Cron {
+        /// Where the command stands in `INBOX`.
+        seq: Seq,
+        /// The answer, without its words.
+        outbound: Outbound,
+    },
+    /// The run of a scheduled job has ended: its record is told. The session names the job.
+    JobEnded {
+        /// Which run: when it was due, milliseconds since 1970.
+        due_ms: u64,
+        /// How it ended.
+        end: JobEnd,
     },
     /// A reply whose words are in the report at `report`: everything long is referred to.
     Reply {

@@ -23,6 +23,8 @@
 //! | `identities/rules.<platform>.<account>` | [`Rules`](access::Rules) | ingress | worker | bucket |
 //! | `channels/chat.<platform>.<account>.<hash>`, `moved.…`, `home.<platform>` | [`Channel`](channel::Channel), [`Moved`](channel::Moved), [`Home`](channel::Home) | ingress | anyone | bucket |
 //! | `poison/<platform>.<account>.<hash>` | [`Poison`](poison::Poison) | ingress | operator | bucket, expires |
+//! | `jobs/<p>.<sid>.<job>` | [`Job`](job::Job) | scheduler | scheduler | bucket, compare-and-set |
+//! | `scheduler.jobs` | [`JobRequest`](job::JobRequest), [`JobReply`](job::JobReply) | worker, operator | scheduler | request |
 //! | `members/<role>.<id>` | [`Member`](member::Member) | all | all | bucket, expires |
 //!
 //! `<p>` is [`Partition::of`](id::Partition::of) the session id, `<sid>` the hash of the [`SessionKey`](session::SessionKey).
@@ -38,6 +40,7 @@ pub mod event;
 pub mod id;
 pub mod identity;
 pub mod inbox;
+pub mod job;
 pub mod lease;
 pub mod media;
 pub mod member;

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::member::Role;
 use crate::subject;
 use crate::topology::{
-    self, ACCOUNTS, CHANNELS, DELIVERIES, EVENTS, FLEET, IDENTITIES, INBOX, LEASES, MEMBERS,
+    self, ACCOUNTS, CHANNELS, DELIVERIES, EVENTS, FLEET, IDENTITIES, INBOX, JOBS, LEASES, MEMBERS,
     MEMORY, OUTBOX, POISON, SESSIONS, TRANSCRIPT, TURNS,
 };
 
@@ -132,9 +132,18 @@ fn scheduler() -> Permissions {
         api("CONSUMER.CREATE", &[INBOX]),
         api("CONSUMER.CREATE", &[&bucket(LEASES)]),
     ];
+    // Scheduled jobs: their records, and a watch of all of them.
+    publish.push(key(JOBS, subject::jobs()));
+    publish.push(api("STREAM.MSG.GET", &[&bucket(JOBS)]));
+    publish.push(api("DIRECT.GET", &[&bucket(JOBS), &key(JOBS, subject::jobs())]));
+    publish.extend(consumers(&bucket(JOBS), &key(JOBS, ">")));
     publish.extend(consumers(INBOX, subject::inboxes()));
     publish.extend(consumers(&bucket(LEASES), &key(LEASES, "*.*")));
-    let subscribe = vec![subject::claims().to_owned(), subject::beats().to_owned()];
+    let subscribe = vec![
+        subject::claims().to_owned(),
+        subject::beats().to_owned(),
+        subject::job_desk().to_owned(),
+    ];
     Permissions { publish, subscribe, answers: true }
 }
 
@@ -148,6 +157,7 @@ fn worker() -> Permissions {
         subject::beats().to_owned(),
         subject::drafts().to_owned(),
         subject::all_media().to_owned(),
+        subject::job_desk().to_owned(),
         // The consumer of a pool is made by `talaria init`: whoever may make one chooses where its messages go.
         api("CONSUMER.INFO", &[TURNS, "*"]),
         api("CONSUMER.MSG.NEXT", &[TURNS, "*"]),
@@ -180,6 +190,7 @@ fn operator() -> Permissions {
     // Whoever is let in is told so.
     let mut publish =
         vec!["$JS.API.>".to_owned(), "$JS.ACK.>".to_owned(), stored(INBOX), stored(OUTBOX)];
+    publish.push(subject::job_desk().to_owned());
     publish.extend(keys);
     Permissions { publish, subscribe: vec![">".to_owned()], answers: true }
 }

@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::access::masked;
-use crate::id::Sid;
+use crate::id::{JobId, Sid};
+
+/// What stands between a chat's session and one that runs beside it. No part of a key can contain it: `@` is escaped.
+const BACKGROUND: &str = ":@background:";
+/// The same for the runs of a scheduled job.
+const JOB: &str = ":@cron:";
 
 /// What sort of place a chat is.
 #[derive(
@@ -23,6 +28,16 @@ pub enum ChatKind {
     Channel,
     /// A thread or topic that is a chat of its own.
     Thread,
+}
+
+impl ChatKind {
+    /// The sort of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Dm, Self::Group, Self::Channel, Self::Thread]
+            .into_iter()
+            .find(|kind| kind.to_string() == name)
+    }
 }
 
 impl fmt::Display for ChatKind {
@@ -135,10 +150,55 @@ impl SessionKey {
         self.0.split(':').next().unwrap_or_default()
     }
 
+    /// A key as people type it from what `/whoami` shows; none if it is not one of a chat.
+    #[must_use]
+    pub fn typed(text: &str) -> Option<Self> {
+        let key = Self(text.to_owned());
+        key.place().is_some().then_some(key)
+    }
+
+    /// Where the session's chat is; none for a session that runs beside one.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        let mut parts = self.0.split(':');
+        let platform = strictly_unescaped(parts.next()?)?;
+        let kind = ChatKind::named(parts.next()?)?;
+        let chat = strictly_unescaped(parts.next()?)?;
+        let thread = match parts.next() {
+            None | Some("@") => None,
+            Some(thread) => Some(strictly_unescaped(thread)?),
+        };
+        let participant = parts.next().map(strictly_unescaped);
+        if parts.next().is_some() || participant == Some(None) {
+            return None;
+        }
+        Some(Place { platform, kind, chat, thread, participant: participant.flatten() })
+    }
+
     /// The session that `/background` at `seq` begins: named after this one, and no chat can have its name.
     #[must_use]
     pub fn background(&self, seq: crate::id::Seq) -> Self {
-        Self(format!("{}:@background:{}", self.0, seq.get()))
+        Self(format!("{}{BACKGROUND}{}", self.0, seq.get()))
+    }
+
+    /// The session in which the runs of a scheduled job take place, beside this one; no chat can have its name.
+    #[must_use]
+    pub fn of_job(&self, job: JobId) -> Self {
+        Self(format!("{}{JOB}{job}", self.0))
+    }
+
+    /// The job whose runs take place here, with the session that it was made in; none for any other session.
+    #[must_use]
+    pub fn job(&self) -> Option<(Self, JobId)> {
+        let (chat, job) = self.0.rsplit_once(JOB)?;
+        Some((Self(chat.to_owned()), job.parse().ok()?))
+    }
+
+    /// The session of the chat that this one runs beside; itself if it is one.
+    #[must_use]
+    pub fn chat(&self) -> Self {
+        let beside = [JOB, BACKGROUND].iter().filter_map(|mark| self.0.find(mark)).min();
+        beside.map_or_else(|| self.clone(), |at| Self(self.0[..at].to_owned()))
     }
 
     /// The wire form: safe as a subject token and a bucket key, and hides the platform's ids.
@@ -212,6 +272,39 @@ fn unescaped(part: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Where a session's chat is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The platform's name, and for platforms with several bots its account behind a `/`.
+    pub platform: String,
+    /// What sort of chat it is.
+    pub kind: ChatKind,
+    /// The platform's id of the chat.
+    pub chat: String,
+    /// The thread or topic inside the chat.
+    pub thread: Option<String>,
+    /// The person, where people in one chat have sessions of their own.
+    pub participant: Option<String>,
+}
+
+/// What [`escaped`] was made of; none if it was not made by it.
+fn strictly_unescaped(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'@' => return None,
+            b'%' => {
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                let value = digit(rest.next())? * 16 + digit(rest.next())?;
+                bytes.push(u8::try_from(value).ok()?);
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// Percent-escapes what would make a key ambiguous or unreadable: the separator, the escape itself, `@` and control characters.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use crate::event::Address;
-use crate::id::{ConversationId, OutboundId, Partition, ProcessId, Sid};
+use crate::id::{ConversationId, JobId, OutboundId, Partition, ProcessId, Sid};
 use crate::member::Role;
 
 /// A subject that is not of the expected form.
@@ -363,6 +363,36 @@ pub fn cursor_key(platform: &str, identity: &str) -> String {
 #[must_use]
 pub fn media(platform: &str, account: &str) -> String {
     format!("media.{}.{}", token(platform), token(account))
+}
+
+/// The key of a scheduled job in the `jobs` bucket; the partition and the session are those of the chat that it was made in.
+#[must_use]
+pub fn job_key(partition: Partition, chat: Sid, job: JobId) -> String {
+    format!("{partition}.{chat}.{job}")
+}
+
+/// The keys of all jobs of a chat.
+#[must_use]
+pub fn jobs_of(partition: Partition, chat: Sid) -> String {
+    format!("{partition}.{chat}.*")
+}
+
+/// The keys that a job of that id has, wherever it was made.
+#[must_use]
+pub fn job_anywhere(job: JobId) -> String {
+    format!("*.*.{job}")
+}
+
+/// The keys of all jobs.
+#[must_use]
+pub const fn jobs() -> &'static str {
+    "*.*.*"
+}
+
+/// Where jobs are asked to be made, listed and changed.
+#[must_use]
+pub const fn job_desk() -> &'static str {
+    "scheduler.jobs"
 }
 
 /// The subject under which a bucket stores a key.

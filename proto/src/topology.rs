@@ -28,6 +28,8 @@ pub const CHANNELS: &str = "channels";
 pub const POISON: &str = "poison";
 /// The bucket of who holds which account.
 pub const ACCOUNTS: &str = "accounts";
+/// The bucket of scheduled jobs.
+pub const JOBS: &str = "jobs";
 /// The bucket of live processes.
 pub const MEMBERS: &str = "members";
 
@@ -125,6 +127,7 @@ pub fn buckets(keep: Retentions) -> Vec<BucketSpec> {
         bucket(CHANNELS, Duration::ZERO, false),
         bucket(POISON, keep.events, false),
         bucket(ACCOUNTS, Duration::ZERO, false),
+        bucket(JOBS, Duration::ZERO, true),
         bucket(MEMBERS, MEMBER_TTL, false),
         bucket(FLEET, Duration::ZERO, false),
     ]

@@ -31,7 +31,7 @@ fn frozen<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, messa
 #[test]
 fn every_file_has_a_message() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let source = include_str!("samples/mod.rs");
+    let source = concat!(include_str!("samples/mod.rs"), include_str!("samples/jobs.rs"));
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();

@@ -1,9 +1,9 @@
 //! Subjects and keys: what is built is what is parsed, and no name of the world outside can make two of them meet.
 
 use proto::event::Address;
-use proto::id::{ConversationId, Partition, ProcessId, Sid};
+use proto::id::{ConversationId, JobId, Partition, ProcessId, Sid};
 use proto::member::Role;
-use proto::session::ChatKind;
+use proto::session::{ChatKind, SessionKey, SessionParts};
 use proto::subject;
 use proto::topology;
 use talaria_proto as proto;
@@ -110,4 +110,36 @@ fn matches(pattern: &str, subject: &str) -> bool {
     let (pattern, subject): (Vec<_>, Vec<_>) =
         (pattern.split('.').collect(), subject.split('.').collect());
     pattern.len() == subject.len() && pattern.iter().zip(subject).all(|(p, s)| *p == "*" || *p == s)
+}
+
+#[test]
+fn the_sessions_beside_a_chat_name_it_and_no_chat_is_taken_for_one() {
+    let job = JobId::new(0x4f2a);
+    for chat in ["c", "@cron", ":@cron:00004f2a", "a:@background:1"] {
+        for (thread, participant) in [(None, None), (Some(":@cron:"), None), (None, Some("@cron"))]
+        {
+            let parts =
+                SessionParts { platform: "p", kind: ChatKind::Group, chat, thread, participant };
+            let key = SessionKey::new(parts);
+            assert_eq!((key.job(), key.chat()), (None, key.clone()), "{key}");
+            let place = SessionKey::typed(&key.to_string()).unwrap().place().unwrap();
+            assert_eq!((place.chat.as_str(), place.thread.as_deref()), (chat, thread), "{key}");
+            assert_eq!(place.participant.as_deref(), participant, "{key}");
+            assert_eq!(key.of_job(job).job(), Some((key.clone(), job)));
+            assert_eq!(key.of_job(job).chat(), key);
+            assert_eq!(key.of_job(job).place(), None);
+            let beside = key.background(proto::id::Seq::new(7));
+            assert_eq!((beside.job(), beside.chat()), (None, key.clone()));
+            assert_ne!(key.of_job(job).sid(), key.sid());
+        }
+    }
+}
+
+#[test]
+fn the_keys_of_jobs_are_found_by_their_chat_and_by_their_id() {
+    let (sid, job) = (Sid::new(0xab), JobId::new(0x4f2a));
+    let key = subject::job_key(Partition::new(7), sid, job);
+    assert_eq!(key, format!("7.{sid}.00004f2a"));
+    assert_eq!(subject::jobs_of(Partition::new(7), sid), format!("7.{sid}.*"));
+    assert_eq!(subject::job_anywhere(job), "*.*.00004f2a");
 }

@@ -6,6 +6,7 @@
 //! log, and of two writes to a lease the broker refuses one.
 
 mod broker;
+mod jobs;
 mod metrics;
 mod ownership;
 mod partition;
@@ -15,11 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use node::Node;
+use node::exit::Exit;
 use proto::member::{Member, Role};
 
 pub use crate::ownership::owner;
 
 use crate::broker::Broker;
+use crate::jobs::Jobs;
 use crate::metrics::Metrics;
 use crate::ownership::Ownership;
 
@@ -50,7 +53,17 @@ pub async fn run(node: Node) -> anyhow::Result<()> {
     let announced =
         tokio::spawn(node::members::announce(node.bus.clone(), member, node.shutdown.clone()));
 
-    let mut ownership = Ownership::new(&node, metrics);
+    let zone = &node.settings.cron.timezone;
+    if !scheduler_core::jobs::has_zone(zone) {
+        let why = format!(
+            "bad cron.timezone {zone:?}: there is no such time zone; write for example Europe/Berlin"
+        );
+        return Err(anyhow::anyhow!(why).context(Exit::Configuration));
+    }
+    let jobs = Jobs::new(&node, members.clone(), Arc::new(jobs::Metrics::register(&node.metrics)?));
+    tokio::spawn(jobs::keep_time(jobs.clone(), node.shutdown.clone()));
+    tokio::spawn(jobs::serve(jobs.clone(), node.shutdown.clone()));
+    let mut ownership = Ownership::new(&node, metrics, jobs);
     ownership.follow(members, &health, &node.shutdown).await;
 
     // The key goes first, so that another scheduler takes over while the last batches here finish.

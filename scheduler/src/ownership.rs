@@ -14,6 +14,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::jobs::Jobs;
 use crate::metrics::{Metrics, Release};
 use crate::partition::{self, Lost};
 
@@ -26,6 +27,7 @@ const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Ownership<'a> {
     node: &'a Node,
     metrics: Arc<Metrics>,
+    jobs: Jobs,
     loops: BTreeMap<Partition, Loop>,
     gone: broadcast::Sender<ProcessId>,
     slots: BTreeMap<String, ProcessId>,
@@ -40,11 +42,12 @@ struct Loop {
 }
 
 impl<'a> Ownership<'a> {
-    pub(crate) fn new(node: &'a Node, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(node: &'a Node, metrics: Arc<Metrics>, jobs: Jobs) -> Self {
         metrics.partitions.set(i64::from(node.bus.partitions()));
         Self {
             node,
             metrics,
+            jobs,
             loops: BTreeMap::new(),
             gone: broadcast::channel(256).0,
             slots: BTreeMap::new(),
@@ -112,7 +115,7 @@ impl<'a> Ownership<'a> {
         let work = partition::run(
             partition,
             self.node.clone(),
-            Arc::clone(&self.metrics),
+            (Arc::clone(&self.metrics), self.jobs.clone()),
             self.gone.subscribe(),
             reads,
             stop.clone(),

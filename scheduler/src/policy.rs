@@ -7,9 +7,10 @@ use node::settings::{self, Limits, Settings, Span};
 use proto::session::SessionKey;
 use scheduler_core::{Edits, Policy, TimeoutSetting, Window};
 
-/// What the operator chose: for most sessions, and for those of single platforms.
+/// What the operator chose: for most sessions, for the runs of jobs, and for the sessions of single platforms.
 pub(crate) struct Policies {
     most: Policy,
+    jobs: Policy,
     platforms: BTreeMap<String, Policy>,
 }
 
@@ -21,11 +22,22 @@ impl Policies {
             settings.agent.platform.iter().map(|(name, limits)| {
                 (name.clone(), limited(most, *limits, TimeoutSetting::Platform))
             });
-        Self { most, platforms: platforms.collect() }
+        // Of the run of a job nothing is said while it goes on.
+        let jobs = Policy {
+            timeout: settings.cron.timeout.limit().map(ms),
+            timeout_setting: TimeoutSetting::Cron,
+            warning: None,
+            notify: None,
+            ..most
+        };
+        Self { most, jobs, platforms: platforms.collect() }
     }
 
     /// What applies to a session.
     pub(crate) fn of(&self, session: &SessionKey) -> &Policy {
+        if session.job().is_some() {
+            return &self.jobs;
+        }
         let name = session.platform();
         let platform = name.split('/').next().unwrap_or_default();
         let found = self.platforms.get(name).or_else(|| self.platforms.get(platform));
@@ -63,6 +75,7 @@ fn of(settings: &Settings) -> Policy {
         setup: limit(agent.setup_timeout),
         warning: limit(agent.timeout_warning),
         notify: limit(agent.notify_interval),
+        job_approve: settings.cron.approve,
         album: Window {
             quiet: ms(scheduler.album_quiet.get()),
             most: ms(scheduler.album_most.get()),

@@ -9,8 +9,8 @@ use node::process;
 
 use crate::access::{channels, pair, poison};
 use crate::{
-    bench, config, console, data, deliveries, doctor, explain, init, nats_server, permissions,
-    platforms, status, up,
+    bench, config, console, cron, data, deliveries, doctor, explain, init, nats_server,
+    permissions, platforms, status, up,
 };
 
 const AFTER_HELP: &str = "\
@@ -37,6 +37,8 @@ enum Command {
     Config(config::ConfigArgs),
     /// Measure this machine: added latency, turns per second, memory per turn
     Bench(bench::BenchArgs),
+    /// Show, make and end what is done at set times
+    Cron(cron::CronArgs),
     /// Say what became of a message, and why
     Explain(explain::ExplainArgs),
     /// Create the streams, buckets and pools that are missing on the broker
@@ -85,6 +87,7 @@ pub fn main() -> ExitCode {
             Command::Deliveries(args) => Box::pin(deliveries::run(&args)).await,
             Command::Platforms(args) => platforms::run(&args),
             Command::Bench(args) => bench::run(&args).await,
+            Command::Cron(args) => cron::run(args).await,
             Command::Explain(args) => explain::run(&args).await,
             Command::Init(args) => init::run(&args).await,
             Command::Permissions => Ok(console::say(&permissions::text())?),

@@ -8,6 +8,7 @@ pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod console;
+pub mod cron;
 pub mod data;
 pub mod deliveries;
 pub mod doctor;

@@ -26,6 +26,8 @@ pub struct Policy {
     /// Everything else.
     pub(super) settings: PlatformAccess,
     patterns: Vec<Regex>,
+    /// A command that is for administrators here, and elsewhere for anyone.
+    pub(super) reserved: Option<Name>,
 }
 
 /// Why something is not for the agent.
@@ -87,6 +89,7 @@ impl Policy {
                 answers_itself: false,
                 settings,
                 patterns,
+                reserved: None,
             },
             wrong,
         )
@@ -171,7 +174,8 @@ impl Policy {
             matches!(spec.name, Name::Bypass(Bypass::Help | Bypass::Whoami | Bypass::Start));
         let listed =
             || commands.iter().any(|word| word == "*" || spec.words.contains(&word.as_str()));
-        is_admin || (spec.who == Who::Anyone && (admins.is_empty() || always || listed()))
+        let is_free = spec.who == Who::Anyone && self.reserved != Some(spec.name);
+        is_admin || (is_free && (admins.is_empty() || always || listed()))
     }
 
     /// What someone is told who may not use a command.

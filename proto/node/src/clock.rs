@@ -49,7 +49,7 @@ fn since_boot() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).expect("the system has a boot clock").into()
 }
 
-/// The time of day in milliseconds since 1970: for people to read, never to decide by.
+/// The time of day in milliseconds since 1970: for people to read, and for the due times of jobs; nothing else is decided by it.
 #[must_use]
 pub fn wall_ms() -> u64 {
     SystemTime::now()

@@ -1,5 +1,7 @@
 //! One example of each kind of message, with every field set.
 
+mod jobs;
+
 use proto::access::{Admission, Grounds};
 use proto::activity::{Activity, State};
 use proto::event::{Address, BusyMode, Line, Media, MediaKind, MessageEvent, Quote, Speaker, User};

@@ -6,6 +6,7 @@ use proto::outbound::{Kind, Outbound};
 use proto::receipt::Decided;
 use proto::turn::{AskKind, Control, Decision, Scope};
 
+use crate::jobs;
 use crate::session::Step;
 use crate::wording;
 
@@ -126,23 +127,30 @@ impl Step<'_> {
         Decided::Answering
     }
 
+    /// The decision that needs no person: an approval that was given before, and anything in the run of a job, where no one is
+    /// there to ask.
+    fn given(&self, ask: &Ask) -> Option<Decision> {
+        let choices = &self.session.lease.choices;
+        let of_job = self.session.is_of_job();
+        let known = ask.rule.as_ref().is_some_and(|rule| choices.approved.contains(rule));
+        let approves = choices.yolo || known || (of_job && self.policy.job_approve);
+        if ask.kind == AskKind::Approval && approves {
+            return Some(Decision::Approved);
+        }
+        of_job.then(|| Decision::Denied { reason: Some(jobs::no_one_to_ask()) })
+    }
+
     /// A turn asks.
     pub(crate) fn asked(&mut self, ask: Ask, text: &str) {
-        let (kind, choices) = (ask.kind, &self.session.lease.choices);
-        let known = ask.rule.as_ref().is_some_and(|rule| choices.approved.contains(rule));
-        let is_approved = kind == AskKind::Approval && (choices.yolo || known);
-        let id = ask.id;
+        let (kind, given, id) = (ask.kind, self.given(&ask), ask.id);
         let Phase::Running { turn, worker } = &mut self.session.lease.phase else { return };
         if id.turn != turn.id || id.attempt != turn.attempt {
             return;
         }
-        if is_approved {
-            turn.answers.push((id, Decision::Approved));
+        if let Some(decision) = given {
+            turn.answers.push((id, decision.clone()));
             let (worker, turn) = (*worker, turn.clone());
-            self.tell(
-                worker,
-                Control::Answer { of: self.name(&turn), ask: id, decision: Decision::Approved },
-            );
+            self.tell(worker, Control::Answer { of: self.name(&turn), ask: id, decision });
             return;
         }
         turn.asks.push(ask);

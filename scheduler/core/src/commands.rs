@@ -1,5 +1,6 @@
 //! The commands that take a session in hand: `/stop`, `/new`, and a client that hangs up.
 
+use proto::job::JobEnd;
 use proto::lease::{Phase, Waiting};
 use proto::outbound::Kind;
 use proto::receipt::{Decided, End, Fate};
@@ -77,6 +78,7 @@ impl Step<'_> {
             self.close_turn(&turn);
             // An earlier attempt may have left hints behind.
             self.put_first(turn.steers.clone(), fate == Fate::Cleared);
+            self.job_ended(&turn, JobEnd::Stopped);
             self.ended(&turn, End::Withdrawn, fate);
         }
     }

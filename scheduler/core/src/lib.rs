@@ -23,6 +23,7 @@ mod commands;
 mod edits;
 mod fates;
 mod input;
+pub mod jobs;
 mod liveness;
 mod messages;
 mod policy;

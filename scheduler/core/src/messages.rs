@@ -69,6 +69,7 @@ impl Step<'_> {
             Bypass::Extend => self.extend(args),
             Bypass::Status => self.session.status(self.now, event.accepted_at_ms, None),
             Bypass::Agents => return self.agents(&waiting, event.accepted_at_ms),
+            Bypass::Cron => return self.cron(&waiting),
             Bypass::Why => wording::why(self.session.lease.last.as_ref()),
             Bypass::Whoami => wording::whoami(&event.user, &event.session),
             Bypass::SetHome => wording::no_home(),

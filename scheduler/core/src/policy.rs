@@ -31,6 +31,8 @@ pub struct Policy {
     pub warning: Option<u64>,
     /// How often the person is told that a long turn still works.
     pub notify: Option<u64>,
+    /// Whether what the run of a job asks is approved rather than refused.
+    pub job_approve: bool,
     /// How long the parts of an album, and pictures in a row, are waited for.
     pub album: Window,
     /// How long messages are collected in the mode of that name.
@@ -51,6 +53,8 @@ pub enum TimeoutSetting {
     Platform,
     /// `agent.pool.<name>.timeout`
     Pool,
+    /// `cron.timeout`
+    Cron,
 }
 
 /// How long more is waited for.
@@ -90,6 +94,7 @@ impl Default for Policy {
             setup: Some(300_000),
             warning: Some(900_000),
             notify: Some(600_000),
+            job_approve: false,
             album: Window { quiet: 800, most: 5_000 },
             collect: Window { quiet: 350, most: 1_000 },
             stop_suspends: true,

@@ -61,6 +61,11 @@ impl Session {
         matches!(self.lease.phase, Phase::Idle)
     }
 
+    /// Whether the runs of a scheduled job take place here.
+    pub(crate) fn is_of_job(&self) -> bool {
+        self.lease.session.job().is_some()
+    }
+
     /// To be called when the lease's effects have been published: they are not published again.
     pub fn effects_are_out(&mut self) {
         self.lease.effects.clear();
@@ -195,6 +200,10 @@ impl Step<'_> {
 
     /// The same, with words for whoever waits for an answer to it.
     pub(crate) fn close_saying(&mut self, seq: Seq, origin: &Origin, text: String) {
+        if self.session.is_of_job() {
+            // No one waits, and nothing of it was shown.
+            return;
+        }
         let turn = TurnId::from(seq);
         let mut outbound =
             self.outbound(OutboundId::of_turn(turn, "closed"), Kind::Closed, origin, text);
@@ -213,7 +222,8 @@ impl Step<'_> {
             id,
             session: self.session.lease.session.clone(),
             address: origin.address.clone(),
-            reply_to: Some(origin.message.clone()),
+            // The run of a job has no message in the chat.
+            reply_to: (!self.session.is_of_job()).then(|| origin.message.clone()),
             turn: None,
             attempt: None,
             kind,

@@ -2,6 +2,7 @@
 
 use proto::event::Address;
 use proto::id::{Attempt, Epoch, OutboundId, ProcessId, Seq};
+use proto::job::JobEnd;
 use proto::lease::{Ask, Effect, Phase, Turn, Waiting};
 use proto::outbound::{Kind, Outbound};
 use proto::receipt::{End, Fact, Fate};
@@ -10,6 +11,8 @@ use proto::turn::{
 };
 
 use crate::input::Signal;
+use crate::jobs;
+use crate::jobs::{LastWord, end_of_job};
 use crate::liveness::Live;
 use crate::session::Step;
 use crate::wording;
@@ -27,7 +30,8 @@ impl Step<'_> {
             inputs: std::iter::once(leading)
                 .chain(input.more.iter().map(|more| more.seq))
                 .collect(),
-            fresh: suspended && input.kind != TurnKind::Reset,
+            // Each run of a job begins with nothing: what was said in the one before is not its own.
+            fresh: (suspended || self.session.is_of_job()) && input.kind != TurnKind::Reset,
             forget,
             more: input.more,
             origin: input.origin,
@@ -166,8 +170,9 @@ impl Step<'_> {
                 Some(why) => self.release(&turn, why),
                 None => self.again(turn, true),
             },
-            News::Finished { outcome, steered, .. } => {
-                self.finished(seq, &turn, stopped, *outcome, steered)
+            News::Finished { outcome, reply, steered, .. } => {
+                let word = self.last_word(&turn, *outcome, reply);
+                self.finished(seq, &turn, stopped, (*outcome, word), steered);
             }
         }
     }
@@ -193,7 +198,7 @@ impl Step<'_> {
         seq: Seq,
         turn: &Turn,
         stopped: Option<StopReason>,
-        outcome: Outcome,
+        (outcome, word): (Outcome, LastWord),
         steered: &[Seq],
     ) {
         let silent = stopped.is_some_and(is_silent);
@@ -203,7 +208,7 @@ impl Step<'_> {
         }
         if outcome == Outcome::Interrupted && !silent {
             self.close_turn(turn);
-        } else if !silent {
+        } else if !silent && word == LastWord::Reply {
             let outbound = self.outbound_of_turn(turn, "reply", Kind::Reply, String::new());
             self.lease().effects.push(Effect::Reply { report: seq, outbound });
         }
@@ -219,6 +224,7 @@ impl Step<'_> {
             Outcome::Refused => Fate::Refused,
             Outcome::Completed | Outcome::Failed => Fate::Answered,
         };
+        self.job_ended(turn, end_of_job(outcome, stopped, word));
         self.ended(turn, End::Reported { outcome }, fate);
         let depth = if outcome == Outcome::Interrupted { turn.depth.saturating_add(1) } else { 0 };
         self.next(depth);
@@ -244,6 +250,7 @@ impl Step<'_> {
         }
         self.still_forget(turn, leaves_no_trace(why));
         self.put_first(turn.steers.clone(), is_silent(why));
+        self.job_ended(turn, end_of_job(Outcome::Interrupted, Some(why), LastWord::Reply));
         self.ended(turn, End::Released { why }, Fate::Interrupted);
         self.next(turn.depth.saturating_add(1));
     }
@@ -255,7 +262,13 @@ impl Step<'_> {
             self.again(turn, false);
             return;
         }
-        self.say_of_turn(&turn, "parked", Kind::Notice, wording::parked(turn.crashes));
+        let text = if self.session.is_of_job() {
+            jobs::job_parked(turn.crashes)
+        } else {
+            wording::parked(turn.crashes)
+        };
+        self.say_of_turn(&turn, "parked", Kind::Notice, text);
+        self.job_ended(&turn, JobEnd::Failed);
         self.close_turn(&turn);
         self.still_forget(&turn, false);
         self.put_first(turn.steers.clone(), false);

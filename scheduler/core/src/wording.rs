@@ -379,6 +379,10 @@ fn what_next(setting: TimeoutSetting) -> String {
         TimeoutSetting::Agent => "agent.timeout",
         TimeoutSetting::Platform => "agent.platform.<name>.timeout",
         TimeoutSetting::Pool => "agent.pool.<name>.timeout",
+        TimeoutSetting::Cron => {
+            return "The limit of scheduled jobs is the setting cron.timeout (0 turns it off); /cron shows when it runs next."
+                .into();
+        }
     };
     format!(
         "/retry tries again, /new begins afresh; /extend <minutes> gives a running turn more time. The limit is the setting \

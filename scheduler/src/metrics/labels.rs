@@ -54,7 +54,7 @@ const NO_REASON: &[&str] = &["none"];
 pub(super) const CLAIMS: &[&str] = &["granted", "denied"];
 pub(super) const WRITES: &[&str] = &["done", "refused", "unknown"];
 pub(super) const EFFECTS: &[&str] =
-    &["order", "spawn", "reply", "notice", "ack", "question", "closed"];
+    &["order", "spawn", "job_ended", "reply", "notice", "ack", "question", "closed"];
 pub(super) const ENDS: &[&str] =
     &["completed", "interrupted", "refused", "failed", "released", "withdrawn", "parked"];
 pub(super) const FATES: &[&str] = &[
@@ -203,7 +203,8 @@ pub(super) const fn effect(effect: &Effect) -> &'static str {
         Effect::Order => "order",
         Effect::Reply { .. } => "reply",
         Effect::Spawn { .. } => "spawn",
-        Effect::Roster { .. } | Effect::Restart { .. } => "notice",
+        Effect::Roster { .. } | Effect::Restart { .. } | Effect::Cron { .. } => "notice",
+        Effect::JobEnded { .. } => "job_ended",
         Effect::Send { outbound } => match outbound.kind {
             Kind::Reply => "reply",
             Kind::Notice => "notice",

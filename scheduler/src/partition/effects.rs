@@ -7,6 +7,7 @@ use node::bus::Stored;
 use node::trace;
 use proto::activity::Activity;
 use proto::codec;
+use proto::event::MessageEvent;
 use proto::id::Seq;
 use proto::inbox::Inbox;
 use proto::lease::{Effect, Lease, Phase};
@@ -20,6 +21,7 @@ use tracing::Span;
 
 use super::round::Work;
 use super::{Owner, rollout, takeover};
+use crate::jobs;
 
 /// How long a worker may take to say what a turn does.
 const DOING: Duration = Duration::from_millis(300);
@@ -45,8 +47,14 @@ pub(crate) async fn message(
         Effect::Roster { outbound, sessions } => roster(owner, outbound.clone(), sessions).await?,
         Effect::Restart { outbound } => rollout::begin(owner, outbound.clone()).await?,
         Effect::Send { outbound } => outbound.clone(),
+        Effect::Cron { seq, outbound } => cron(owner, *seq, outbound.clone(), work).await?,
+        Effect::JobEnded { due_ms, end } => {
+            jobs::ended(&owner.jobs, &session.lease.session, *due_ms, *end).await?;
+            return Ok(None);
+        }
         Effect::Reply { report, outbound } => {
             let Some(text) = reply_text(owner, *report, work).await? else { return Ok(None) };
+            let text = jobs::label(&owner.jobs, &session.lease.session).await? + &text;
             fit(Outbound { text, ..outbound.clone() }, owner.bus.payload_limit())
         }
     };
@@ -139,13 +147,12 @@ fn fit(mut outbound: Outbound, limit: usize) -> Outbound {
     outbound
 }
 
-/// The message of a `/background`, as the first one of its own session.
-async fn spawn(
+/// A message: from this round, or from the log.
+async fn message_at(
     owner: &Owner,
     at: Seq,
-    key: &SessionKey,
     work: &[Work],
-) -> anyhow::Result<Option<Message>> {
+) -> anyhow::Result<Option<Box<MessageEvent>>> {
     let here = work.iter().find_map(|work| {
         if let Input::Message { seq, event } = &work.input {
             (*seq == at).then(|| event.clone())
@@ -153,14 +160,40 @@ async fn spawn(
             None
         }
     });
-    let event = match here {
+    Ok(match here {
         Some(event) => Some(event),
         None => match from_log(owner, at).await? {
             Some(Inbox::Message(event)) => Some(event),
             Some(_) | None => None,
         },
+    })
+}
+
+/// Carries out the `/cron` at `at`, and says what came of it.
+async fn cron(
+    owner: &Owner,
+    at: Seq,
+    outbound: Outbound,
+    work: &[Work],
+) -> anyhow::Result<Outbound> {
+    let text = match message_at(owner, at, work).await? {
+        Some(event) => match jobs::find_command(&owner.jobs, at, &event) {
+            Ok(request) => owner.jobs.answer(&request).await?.text,
+            Err(why) => why,
+        },
+        None => "The command is no longer known; please send it again.".into(),
     };
-    let Some(mut event) = event else { return Ok(None) };
+    Ok(Outbound { text, ..outbound })
+}
+
+/// The message of a `/background`, as the first one of its own session.
+async fn spawn(
+    owner: &Owner,
+    at: Seq,
+    key: &SessionKey,
+    work: &[Work],
+) -> anyhow::Result<Option<Message>> {
+    let Some(mut event) = message_at(owner, at, work).await? else { return Ok(None) };
     event.text = event.prompt().to_owned();
     event.session = key.clone();
     let sid = key.sid();

@@ -36,6 +36,7 @@ use self::aside::Asides;
 use self::desk::Desk;
 use self::observed::Census;
 use self::round::Round;
+use crate::jobs::Jobs;
 use crate::metrics::Metrics;
 use crate::policy::Policies;
 
@@ -64,6 +65,8 @@ pub(crate) struct Owner {
     pub(crate) metrics: Arc<Metrics>,
     /// How often workers beat.
     pub(crate) beat: Duration,
+    /// What people do with scheduled jobs.
+    pub(crate) jobs: Jobs,
     /// Whether its log can be read at the moment.
     pub(crate) reading: watch::Sender<bool>,
     clock: Clock,
@@ -79,7 +82,7 @@ impl Owner {
 pub(crate) async fn run(
     partition: Partition,
     node: Node,
-    metrics: Arc<Metrics>,
+    (metrics, jobs): (Arc<Metrics>, Jobs),
     gone: broadcast::Receiver<ProcessId>,
     reading: watch::Sender<bool>,
     stop: CancellationToken,
@@ -95,6 +98,7 @@ pub(crate) async fn run(
         bus: node.bus,
         metrics,
         beat: node.settings.scheduler.beat.get(),
+        jobs,
         reading,
         clock: Clock::start(),
     };

@@ -125,12 +125,13 @@ pub(super) async fn answering<'a>(
     let Some(first) = events.first() else {
         return Ok(Err(Ending::Failed(NOT_STORED.into())));
     };
-    let stage = Stage {
+    // The run of a scheduled job shows nothing before its end: it may have nothing to report.
+    let stage = turn.order.session.job().is_none().then(|| Stage {
         of: turn.order.of,
         session: turn.order.session.clone(),
         address: turn.order.address.clone(),
         reply_to: first.id.clone(),
-    };
+    });
     let mut begin = Beginning {
         system: turn.shared.node.settings.agent.system_prompt.clone()
             + &prompt::instructions(events),
@@ -203,8 +204,14 @@ pub(super) fn bare(turn: &Turn, seat: Seat, log: Log) -> Work<'_> {
 }
 
 /// The agent, with what earlier attempts have done of the turn.
-fn resumed<'a>(turn: &'a Turn, seat: Seat, stage: Stage, log: Log, user: &Body) -> Work<'a> {
-    let mut agent = Work { stage: Some(stage), ..bare(turn, seat, log) };
+fn resumed<'a>(
+    turn: &'a Turn,
+    seat: Seat,
+    stage: Option<Stage>,
+    log: Log,
+    user: &Body,
+) -> Work<'a> {
+    let mut agent = Work { stage, ..bare(turn, seat, log) };
     for entry in own_part(agent.log.entries(), turn.order.of, user) {
         match &entry.body {
             Body::User { inputs, .. } | Body::Result { inputs, .. } => agent.taken.extend(inputs),

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use config::{ConfigError, Environment, File, FileFormat, Map, Source, Value, ValueKind};
 
 pub use self::sections::{
-    Access, Acp, Agent, Bots, ChannelAccess, Discord, Duplicates, Edits, Hook, Ingress, Limits,
-    LogFormat, Mcp, Model, Nats, Network, OnError, PlatformAccess, SandboxMode, Scheduler,
-    SearchKind, Settings, Slack, SlackMode, Speech, Streams, Telegram, TelegramMode, Telemetry,
-    UnauthorizedDm, WebSearch, Webhook, Worker,
+    Access, Acp, Agent, Bots, ChannelAccess, Cron, CronAccess, Discord, Duplicates, Edits, Hook,
+    Ingress, Limits, LogFormat, Mcp, Model, Nats, Network, OnError, PlatformAccess, SandboxMode,
+    Scheduler, SearchKind, Settings, Slack, SlackMode, Speech, Streams, Telegram, TelegramMode,
+    Telemetry, UnauthorizedDm, WebSearch, Webhook, Worker,
 };
 pub use self::values::{Secret, Span};
 

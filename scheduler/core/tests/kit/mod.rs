@@ -240,11 +240,13 @@ impl Story {
             .map(|effect| match effect {
                 Effect::Order => "order".into(),
                 Effect::Spawn { session, .. } => format!("spawn {session}"),
+                Effect::Cron { seq, .. } => format!("cron {}", seq.get()),
+                Effect::JobEnded { due_ms, end } => format!("run {due_ms} {}", end.name()),
                 Effect::Roster { outbound, .. } | Effect::Restart { outbound } => {
                     outbound.text.clone()
                 }
                 Effect::Reply { outbound, .. } => {
-                    format!("reply to {}", outbound.reply_to.clone().unwrap())
+                    format!("reply to {}", outbound.reply_to.as_deref().unwrap_or("no one"))
                 }
                 Effect::Send { outbound: Outbound { kind: Kind::Closed, reply_to, .. } } => {
                     format!("closed {}", reply_to.clone().unwrap())

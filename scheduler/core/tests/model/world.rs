@@ -164,7 +164,11 @@ impl State {
                     let turn = self.scheduler.lease.phase.turn().expect("an order is for a turn");
                     self.order = Some(Job { turn: turn.id, attempt: turn.attempt });
                 }
-                Effect::Spawn { .. } | Effect::Roster { .. } | Effect::Restart { .. } => {}
+                Effect::Spawn { .. }
+                | Effect::Roster { .. }
+                | Effect::Restart { .. }
+                | Effect::Cron { .. }
+                | Effect::JobEnded { .. } => {}
                 Effect::Send { outbound } => {
                     self.delivered.insert(outbound.id.to_string(), outbound.kind);
                 }

@@ -7,6 +7,7 @@ mod asks;
 mod bursts;
 mod commands;
 mod edits;
+mod jobs;
 mod liveness;
 mod modes;
 mod session;

@@ -162,7 +162,11 @@ fn result(mut story: Story, kind: &str, mode: BusyMode) -> Result {
         Effect::Spawn { .. } => Some("spawn"),
         Effect::Send { outbound } if outbound.kind == Kind::Closed => Some("closed"),
         Effect::Reply { .. } => Some("reply"),
-        Effect::Send { .. } | Effect::Roster { .. } | Effect::Restart { .. } => None,
+        Effect::Send { .. }
+        | Effect::Roster { .. }
+        | Effect::Restart { .. }
+        | Effect::Cron { .. }
+        | Effect::JobEnded { .. } => None,
     };
     let said = |effect: &Effect| match effect {
         Effect::Send { outbound: Outbound { text, .. } }
@@ -170,7 +174,10 @@ fn result(mut story: Story, kind: &str, mode: BusyMode) -> Result {
         | Effect::Restart { outbound: Outbound { text, .. } } => {
             text.lines().next().map(str::to_owned)
         }
-        Effect::Order | Effect::Spawn { .. } | Effect::Reply { .. } => None,
+        Effect::Cron { .. } => Some("what the jobs say".to_owned()),
+        Effect::Order | Effect::Spawn { .. } | Effect::Reply { .. } | Effect::JobEnded { .. } => {
+            None
+        }
     };
     let told = |control: Control| match control {
         Control::Interrupt { reason, .. } => format!("interrupt:{reason:?}"),

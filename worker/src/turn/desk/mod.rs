@@ -1,6 +1,7 @@
 //! The tools that belong to a turn rather than to the worker: they ask its person, read its past, or put other agents to work.
 
 mod clarify;
+mod cron;
 mod delegate;
 mod look;
 mod memory;
@@ -35,11 +36,13 @@ pub(crate) enum Desk {
     Look,
     /// A message to another chat.
     Send,
+    /// What is to be done at set times.
+    Cron,
 }
 
 impl Desk {
     /// All of them.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Todo,
         Self::Memory,
         Self::Past,
@@ -47,6 +50,7 @@ impl Desk {
         Self::Delegate,
         Self::Look,
         Self::Send,
+        Self::Cron,
     ];
 
     /// How a model calls it.
@@ -59,6 +63,7 @@ impl Desk {
             Self::Delegate => "delegate",
             Self::Look => "look_at_picture",
             Self::Send => "send_message",
+            Self::Cron => "cron",
         }
     }
 
@@ -67,7 +72,7 @@ impl Desk {
         match self {
             Self::Todo | Self::Past | Self::Look => true,
             // The person talks with the turn's own agent.
-            Self::Memory | Self::Clarify | Self::Send => depth == 0,
+            Self::Memory | Self::Clarify | Self::Send | Self::Cron => depth == 0,
             Self::Delegate => depth < deepest,
         }
     }
@@ -76,7 +81,7 @@ impl Desk {
     pub(super) const fn is_parallel(self) -> bool {
         match self {
             Self::Past | Self::Delegate | Self::Look => true,
-            Self::Todo | Self::Memory | Self::Clarify | Self::Send => false,
+            Self::Todo | Self::Memory | Self::Clarify | Self::Send | Self::Cron => false,
         }
     }
 
@@ -85,7 +90,7 @@ impl Desk {
         let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
         match self {
             Self::Todo => "the list".into(),
-            Self::Memory => text("action"),
+            Self::Memory | Self::Cron => text("action"),
             Self::Past => text("query"),
             Self::Clarify => text("question"),
             Self::Look => text("picture"),
@@ -106,7 +111,8 @@ impl Desk {
             | Self::Past
             | Self::Clarify
             | Self::Delegate
-            | Self::Look => None,
+            | Self::Look
+            | Self::Cron => None,
         }
     }
 
@@ -120,6 +126,7 @@ impl Desk {
             Self::Delegate => delegate::schema(),
             Self::Look => look::schema(),
             Self::Send => send::schema(),
+            Self::Cron => cron::schema(),
         };
         ToolSpec { name: self.name().into(), description: description.into(), parameters }
     }
@@ -145,6 +152,7 @@ impl Work<'_> {
             Desk::Delegate => self.delegate(call).boxed(),
             Desk::Look => self.look(call).boxed(),
             Desk::Send => self.send(call).boxed(),
+            Desk::Cron => self.cron(call).boxed(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod agent;
+mod cron;
 mod discord;
 mod hooks;
 mod ingress;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, Bots, ChannelAccess, PlatformAccess, UnauthorizedDm};
 pub use self::agent::{Acp, Agent, Edits, Limits};
+pub use self::cron::{Cron, CronAccess};
 pub use self::discord::Discord;
 pub use self::hooks::{Hook, OnError};
 pub use self::ingress::{Duplicates, Ingress, Telegram, TelegramMode, Webhook};
@@ -44,6 +46,8 @@ pub struct Settings {
     pub scheduler: Scheduler,
     /// How the agent behaves.
     pub agent: Agent,
+    /// Scheduled jobs.
+    pub cron: Cron,
     /// The model that answers.
     pub model: Model,
     /// The processes that run turns.

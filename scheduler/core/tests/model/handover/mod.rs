@@ -235,7 +235,11 @@ impl State {
                 self.order = turn;
                 return;
             }
-            Effect::Spawn { .. } | Effect::Roster { .. } | Effect::Restart { .. } => return,
+            Effect::Spawn { .. }
+            | Effect::Roster { .. }
+            | Effect::Restart { .. }
+            | Effect::Cron { .. }
+            | Effect::JobEnded { .. } => return,
             Effect::Send { outbound } => outbound,
             Effect::Reply { report, outbound } => {
                 let turn = outbound.turn.expect("a reply is of a turn");
