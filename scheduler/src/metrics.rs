@@ -116,7 +116,6 @@ pub(crate) enum Release {
 }
 
 impl Metrics {
-    #[expect(clippy::too_many_lines, reason = "a table of instruments, not a program")]
     pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
         let make = Maker(registry);
         let times = || doubling(0.001, 16);

@@ -1,6 +1,8 @@
 //! Who may talk to the agent, on every path and at every moment, with a broker and through the generic webhook: unknown people
 //! are paired, what waits is judged again, and a channel has its own words.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use node::bus::Bus;
 use node::identities;
 use node::topology;
@@ -55,7 +57,7 @@ async fn notice(world: &World, chat: &str, nth: usize) -> Post {
 fn code_in(post: &Post) -> String {
     let digits = |word: &&str| word.len() == 6 && word.bytes().all(|b| b.is_ascii_digit());
     let mut words = post.text("text").split(|c: char| !c.is_ascii_digit());
-    words.find(|word| digits(&word)).expect("a code").to_owned()
+    words.find(|word| digits(word)).expect("a code").to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]

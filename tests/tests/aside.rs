@@ -1,5 +1,7 @@
 //! A lease that cannot be read: the session waits, everyone else goes on, and nothing that was said to it is lost.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use async_nats::jetstream::kv::Store;
 use futures_util::TryStreamExt;
 use proto::member::Role;

@@ -1,6 +1,8 @@
 //! A broker in trouble: back-pressure reaches the platform, readiness says it, and everything goes on by itself afterwards
 //! (case B17).
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use proto::member::Role;
 use reqwest::StatusCode;
 use talaria_tests::process::Place;

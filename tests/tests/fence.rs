@@ -1,6 +1,8 @@
 //! The fence: a worker that was frozen past its lease may do nothing more when it wakes up, whatever it was in the middle of
 //! (cases B05 to B09 and B12).
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use proto::member::Role;
 use talaria_tests::model::{Progress, Step};
 use talaria_tests::wait::eventually;

@@ -1,5 +1,7 @@
 //! The gate of a platform that has no adapter here: what adapters may rely on, with a broker and no agent.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use ingress::gate::{
     Arrival, Attention, Deed, Gate, Gates, Outcome, Place, Refused, Sender, Unheeded,
 };
@@ -65,7 +67,11 @@ async fn event(node: &Node, outcome: &Outcome) -> MessageEvent {
     let stored = node.bus.message(INBOX, seq.get()).await.unwrap().unwrap();
     match codec::decode(&stored.payload).unwrap() {
         Inbox::Message(event) => *event,
-        other => panic!("{other:?}"),
+        other @ (Inbox::Refused { .. }
+        | Inbox::Edit(_)
+        | Inbox::Withdrawal { .. }
+        | Inbox::Report(_)
+        | Inbox::Hangup { .. }) => panic!("{other:?}"),
     }
 }
 

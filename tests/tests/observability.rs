@@ -1,6 +1,8 @@
 //! What is watched is what there is: the table of metrics is made from the code, and dashboards, rules and runbooks name nothing
 //! else.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -50,6 +50,12 @@ async fn one_message_is_one_trace() {
             })
         })
         .await;
+    hangs_together(&spans);
+    says_what_was_done(&spans, &worker.log());
+}
+
+/// Every span is below another, up to the one of the message's arrival.
+fn hangs_together(spans: &[Span]) {
     let ids: BTreeMap<&str, &Span> = spans.iter().map(|span| (&*span.id, span)).collect();
     let first: Vec<_> = spans.iter().filter(|span| span.parent.is_empty()).collect();
     assert_eq!(first.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["ingress"], "{spans:#?}");
@@ -61,8 +67,12 @@ async fn one_message_is_one_trace() {
         services,
         BTreeSet::from(["talaria-ingress", "talaria-scheduler", "talaria-worker"])
     );
+}
 
-    let named = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
+/// The agent's steps are there, and nothing private.
+fn says_what_was_done(spans: &[Span], log: &str) {
+    let named =
+        |name: &str| spans.iter().find(|span| span.name == name).expect("a span of that name");
     let (agent, model, tool) =
         (named("invoke_agent talaria"), named("chat fake"), named("execute_tool terminal"));
     assert_eq!((&model.parent, &tool.parent), (&agent.id, &agent.id), "{spans:#?}");
@@ -85,7 +95,6 @@ async fn one_message_is_one_trace() {
     for private in ["private words", "look\"", "sk-very-secret"] {
         assert!(!all.contains(private), "{private:?} is in a trace");
     }
-    let log = worker.log();
     let line = log.lines().find(|line| line.contains("turn ended")).expect("the end is logged");
     assert!(line.contains(&agent.trace), "the trace's id is not in {line}");
     assert!(line.contains("\"session\""), "the session is not in {line}");

@@ -1,6 +1,8 @@
 //! The whole system under a real Prometheus while things go wrong: every query of every dashboard returns data, and the alerts that
 //! should fire do. Run by `deploy/prometheus/e2e.sh`; skipped where no Prometheus is named.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::net::SocketAddr;
 use std::path::Path;
 

@@ -105,7 +105,6 @@ impl Metrics {
     ///
     /// # Errors
     /// When an instrument is not valid.
-    #[expect(clippy::too_many_lines, reason = "a table of instruments, not a program")]
     pub(crate) fn register(registry: &Registry, tools: &[&str]) -> prometheus::Result<Self> {
         let make = Maker(registry);
         let ends = Ended::ALL.map(Ended::label);

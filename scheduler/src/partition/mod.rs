@@ -67,8 +67,6 @@ pub(crate) struct Owner {
     pub(crate) jobs: Jobs,
     /// How often workers beat.
     pub(crate) beat: Duration,
-    /// What people do with scheduled jobs.
-    pub(crate) jobs: Jobs,
     /// Whether its log can be read at the moment.
     pub(crate) reading: watch::Sender<bool>,
     clock: Clock,
@@ -101,7 +99,6 @@ pub(crate) async fn run(
         metrics,
         jobs,
         beat: node.settings.scheduler.beat.get(),
-        jobs,
         reading,
         clock: Clock::start(),
     };

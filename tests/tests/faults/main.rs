@@ -6,6 +6,7 @@
 //! FAULT_SEED=17 cargo test -p talaria-tests --test faults -- --nocapture  # one of them
 //! ```
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 #![expect(clippy::print_stdout, reason = "the figures are for whoever runs it by name")]
 
 mod checker;
