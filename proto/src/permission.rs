@@ -156,7 +156,6 @@ fn worker() -> Permissions {
         subject::claims().to_owned(),
         subject::beats().to_owned(),
         subject::drafts().to_owned(),
-        subject::job_desk().to_owned(),
         subject::all_media().to_owned(),
         subject::job_desk().to_owned(),
         // The consumer of a pool is made by `talaria init`: whoever may make one chooses where its messages go.
