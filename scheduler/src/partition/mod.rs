@@ -63,6 +63,8 @@ pub(crate) struct Owner {
     /// How long the record of an idle session is kept: as long as the inputs that it has seen.
     pub(crate) idle_ttl: Duration,
     pub(crate) metrics: Arc<Metrics>,
+    /// What people do with scheduled jobs.
+    pub(crate) jobs: Jobs,
     /// How often workers beat.
     pub(crate) beat: Duration,
     /// Whether its log can be read at the moment.
@@ -95,6 +97,7 @@ pub(crate) async fn run(
         idle_ttl: node.settings.streams.inbox_retention.get(),
         bus: node.bus,
         metrics,
+        jobs,
         beat: node.settings.scheduler.beat.get(),
         reading,
         clock: Clock::start(),
