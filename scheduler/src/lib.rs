@@ -35,6 +35,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(2);
 /// When one is not valid.
 pub fn describe(registry: &prometheus::Registry) -> prometheus::Result<()> {
     let keep = node::settings::Streams::default().retentions();
+    jobs::Metrics::register(registry)?;
     Metrics::register(registry).and(Broker::register(registry, keep).map(drop))
 }
 

@@ -31,6 +31,7 @@ fn each_stream_and_bucket_is_written_by_some_service() {
     let buckets = topology::buckets(keep).into_iter().map(|spec| {
         let key = match spec.name {
             topology::LEASES => "a.b",
+            topology::JOBS => "a.b.c",
             topology::MEMBERS => "worker.a",
             topology::FLEET => proto::subject::rollout_key(),
             topology::IDENTITIES => "request.a.b",
