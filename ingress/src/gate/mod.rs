@@ -5,8 +5,8 @@
 //!             group policy            rules, pairing     tiers                         keys, moves       once
 //! ```
 //!
-//! [`arrival`] is what comes, [`policy`] is what the operator wants (pure), [`entrance`] is the way through, [`notice`] is what is
-//! said to people at the gate, [`directory`] notes the chats, [`poison`] sets aside what cannot be read.
+//! `arrival` is what comes, `policy` is what the operator wants (pure), `entrance` is the way through, `notice` is what is
+//! said to people at the gate, `directory` notes the chats, `poison` sets aside what cannot be read.
 //!
 //! An adapter opens its [`Gate`] once for each account, and calls [`Gate::admit`] for everything that people do: messages,
 //! buttons, edits, messages that are taken back. After `Ok` it may tell its platform that the thing was taken, whatever the
