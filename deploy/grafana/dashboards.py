@@ -165,6 +165,17 @@ TIMEOUTS = [
         lines("Late heartbeats", "reqps", "More than two intervals after the one before.", (rate(S + "heartbeats_late_total"), "late")),
         quantiles("Lateness of timers", "How late a scheduler noticed a deadline: warnings and evictions are so much late.", S + "loop_lag_seconds"),
     ]),
+    ("Scheduled jobs", [
+        lines("Due times of jobs", "short",
+              "What became of the due times of scheduled jobs: run, merged into a later run, or skipped because the run before was in progress.",
+              (f"sum(increase({S}jobs_fired_total[5m]))", "run"),
+              (f"sum(increase({S}jobs_missed_total[5m]))", "merged into a later run"),
+              (f"sum(increase({S}jobs_skipped_total[5m]))", "skipped"),
+              (f"sum({S}jobs)", "jobs that may still run")),
+        lines("Runs of jobs by their end", "short", "How runs of scheduled jobs ended: failed, timed_out and lost want a look.",
+              (f"sum by (end) (increase({S}jobs_ended_total[5m]))", "{{end}}")),
+        quantiles("Lateness of jobs", "How long after its due time a run of a scheduled job began.", S + "jobs_late_seconds"),
+    ]),
 ]
 
 SESSIONS = [
