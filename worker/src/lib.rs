@@ -65,7 +65,10 @@ pub async fn run_with(node: Node, model: Arc<dyn Model>) -> anyhow::Result<()> {
     let running = shared.metrics.running.clone();
     let turns = move || u32::try_from(running.get()).unwrap_or_default();
     let announcing = tokio::spawn(node::members::announce_with(bus, member, done.clone(), turns));
-    let outcome = Runner::new(shared).run().await;
+    let outcome = match Runner::new(shared) {
+        Ok(runner) => runner.run().await,
+        Err(error) => Err(error),
+    };
     done.cancel();
     announcing.await?;
     hooks.flush(HOOKS).await;

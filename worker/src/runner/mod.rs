@@ -5,6 +5,7 @@ mod beat;
 mod claim;
 mod orders;
 mod table;
+mod threads;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -26,6 +27,7 @@ use self::beat::Beaten;
 use self::claim::Claimed;
 use self::orders::Order;
 use self::table::Table;
+use self::threads::Threads;
 use crate::fence::Fence;
 use crate::shared::Shared;
 use crate::turn::{Budget, Counts, Stop, Turn};
@@ -56,6 +58,7 @@ pub(crate) struct Runner {
     shared: Arc<Shared>,
     table: Table,
     tasks: JoinSet<Input>,
+    threads: Threads,
     /// One permit a turn.
     slots: Arc<Semaphore>,
     light: node::health::Light,
@@ -63,10 +66,14 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// A worker that runs nothing yet.
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    ///
+    /// # Errors
+    /// When the system gives no threads for the turns.
+    pub(crate) fn new(shared: Arc<Shared>) -> anyhow::Result<Self> {
         let slots = Arc::new(Semaphore::new(shared.node.settings.worker.capacity));
         let light = shared.node.health.part("worker");
-        Self { shared, table: Table::default(), tasks: JoinSet::new(), slots, light }
+        let (table, tasks, threads) = (Table::default(), JoinSet::new(), Threads::start()?);
+        Ok(Self { shared, table, tasks, threads, slots, light })
     }
 
     /// Runs until the node is told to stop and the turns have ended or are given back.
@@ -251,7 +258,7 @@ impl Runner {
             drop(permit);
         };
         let run = AssertUnwindSafe(run).catch_unwind();
-        self.tasks.spawn(
+        self.tasks.spawn_on(
             async move {
                 if run.await.is_err() {
                     tracing::error!("a turn broke down");
@@ -259,6 +266,7 @@ impl Runner {
                 Input::Ended(of)
             }
             .instrument(span),
+            self.threads.handle(),
         );
     }
 
