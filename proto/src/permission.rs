@@ -136,7 +136,11 @@ fn scheduler() -> Permissions {
     publish.push(key(JOBS, subject::jobs()));
     publish.push(api("STREAM.MSG.GET", &[&bucket(JOBS)]));
     publish.push(api("DIRECT.GET", &[&bucket(JOBS), &key(JOBS, subject::jobs())]));
+    publish.push(api("CONSUMER.CREATE", &[&bucket(JOBS)]));
     publish.extend(consumers(&bucket(JOBS), &key(JOBS, ">")));
+    // What waits for whom, and how full the store is, as figures.
+    publish.push("$JS.API.INFO".to_owned());
+    publish.extend([TURNS, OUTBOX].map(|stream| api("CONSUMER.LIST", &[stream])));
     publish.extend(consumers(INBOX, subject::inboxes()));
     publish.extend(consumers(&bucket(LEASES), &key(LEASES, "*.*")));
     let subscribe = vec![

@@ -40,6 +40,11 @@ async fn a_message_is_answered_and_confirmed_only_when_it_is_stored() {
     let shown = telegram.reads(ADA, &["hello yourself <b>"]).await;
     assert_eq!(shown[0].markup, "hello <b>yourself</b> &lt;b&gt;");
     assert_eq!(shown[0].reply_to, Some(id));
+    telegram
+        .wait_for("the menu of commands", |state| {
+            state.calls.iter().any(|call| call.method == "setMyCommands").then_some(())
+        })
+        .await;
     telegram.wait_for("the confirmation", |state| (state.unconfirmed() == 0).then_some(())).await;
     telegram
         .wait_for("the sign of writing", |state| {

@@ -12,6 +12,24 @@ const TEXT_MAX: usize = 4096;
 const TAGS: [&str; 12] =
     ["b", "strong", "i", "em", "u", "s", "del", "code", "pre", "a", "blockquote", "tg-spoiler"];
 
+/// A menu has at most 100 commands, each of 1 to 32 small letters, digits and underscores, described in 1 to 256 characters.
+fn set_commands(arguments: &Value) -> Result<Value, (u16, String)> {
+    let commands = arguments["commands"].as_array().cloned().unwrap_or_default();
+    let is_name = |name: &str| {
+        let is_mark = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        (1..=32).contains(&name.len()) && name.chars().all(is_mark)
+    };
+    let is_right = |command: &Value| {
+        let about = command["description"].as_str().unwrap_or_default().chars().count();
+        command["command"].as_str().is_some_and(is_name) && (1..=256).contains(&about)
+    };
+    if (1..=100).contains(&commands.len()) && commands.iter().all(is_right) {
+        Ok(Value::from(true))
+    } else {
+        Err((400, "Bad Request: BOT_COMMAND_INVALID".to_owned()))
+    }
+}
+
 impl Telegram {
     /// How long the chat of a call must still be left in peace; asking makes it longer.
     pub(super) fn in_silence(&mut self, arguments: &Value, method: &str) -> Option<u64> {
@@ -38,6 +56,7 @@ impl Telegram {
                 Ok(json!(true))
             }
             "setWebhook" => self.set_webhook(arguments),
+            "setMyCommands" => set_commands(arguments),
             "sendMessage" => self.send(arguments),
             "editMessageText" => self.edit(arguments),
             "editMessageReplyMarkup" => self.edit_buttons(arguments),

@@ -58,7 +58,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
         threads: true,
         replies: true,
         media_in: Some(25 * 1024 * 1024),
-        media_out: Some(10 * 1024 * 1024),
+        media_out: None,
         repeats: Repeats::Key,
         rates: Rates {
             direct: Rate { calls: 5, per: Duration::from_secs(5) },

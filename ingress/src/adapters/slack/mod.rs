@@ -57,7 +57,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
         // An answer to one message is a thread.
         replies: false,
         media_in: Some(100 * 1024 * 1024),
-        media_out: Some(100 * 1024 * 1024),
+        media_out: None,
         repeats: Repeats::LookUp,
         rates: Rates {
             direct: Rate::per_second(1),

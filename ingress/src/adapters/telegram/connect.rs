@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use node::settings::TelegramMode;
+use proto::command::{REGISTRY, Who};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -29,6 +30,7 @@ pub(super) async fn run(inner: &Inner, account: &str, link: &Link) -> Result<(),
     let work = async {
         let me = bot.me().await.map_err(of)?;
         tracing::info!(account, bot = %me.username, "connected to Telegram");
+        offer_commands(api).await;
         match bot.settings.mode {
             TelegramMode::Webhook => webhook(bot, api, link).await,
             TelegramMode::Polling => poll(inner, bot, api, link).await,
@@ -37,6 +39,17 @@ pub(super) async fn run(inner: &Inner, account: &str, link: &Link) -> Result<(),
     tokio::select! {
         outcome = work => outcome,
         () = link.stop.cancelled() => Ok(()),
+    }
+}
+
+/// Puts the commands into Telegram's own menu. A bot without a menu works as well, so a failure is only logged.
+async fn offer_commands(api: &Bot) {
+    let offered = REGISTRY.iter().filter(|spec| spec.who == Who::Anyone && !spec.help.is_empty());
+    let commands: Vec<Value> =
+        offered.map(|spec| json!({ "command": spec.words[0], "description": spec.help })).collect();
+    let arguments = json!({ "commands": commands });
+    if let Err(error) = api.call::<Value>("setMyCommands", &arguments, None).await {
+        tracing::warn!("the menu of commands was not set: {error}");
     }
 }
 

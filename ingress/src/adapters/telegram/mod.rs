@@ -61,7 +61,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
         threads: true,
         replies: true,
         media_in: Some(20 * 1024 * 1024),
-        media_out: Some(50 * 1024 * 1024),
+        media_out: None,
         repeats: Repeats::Never,
         rates: Rates {
             direct: Rate { calls: 3, per: Duration::from_secs(3) },
