@@ -5,8 +5,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use anyhow::Context;
+use bytes::Bytes;
 use node::settings::Network;
-use reqwest::{Client, ClientBuilder, Url, redirect};
+use reqwest::{Client, ClientBuilder, RequestBuilder, StatusCode, Url, redirect};
+
+use crate::adapter::{Refusal, SendError};
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -57,6 +60,34 @@ impl Clients {
         let loopback = host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
         if loopback || host == "localhost" { &self.loopback } else { &self.outside }
     }
+}
+
+/// What a request without an answer means: one that never left did nothing, any other may have been carried out.
+pub(crate) fn unanswered(error: reqwest::Error) -> SendError {
+    if error.is_connect() || error.is_builder() {
+        SendError::Failed { why: root(error) }
+    } else {
+        SendError::Unknown { why: root(error) }
+    }
+}
+
+/// The file that a request is answered with, of at most `limit` bytes.
+pub(crate) async fn file(request: RequestBuilder, limit: usize) -> Result<Bytes, SendError> {
+    let failed = |error| SendError::Failed { why: root(error) };
+    let mut response = request.send().await.map_err(failed)?;
+    if response.status() != StatusCode::OK {
+        let why = format!("the file server answered {}", response.status());
+        return Err(SendError::refused(Refusal::Other, why));
+    }
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > limit {
+            let why = format!("the file is larger than {limit} bytes");
+            return Err(SendError::refused(Refusal::TooLarge, why));
+        }
+    }
+    Ok(bytes.into())
 }
 
 /// What went wrong at the bottom of it. The address may hold a secret: it is not repeated.

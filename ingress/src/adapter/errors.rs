@@ -91,6 +91,12 @@ pub enum SendError {
 }
 
 impl SendError {
+    /// A call that the platform will never carry out.
+    #[must_use]
+    pub fn refused(reason: Refusal, why: impl Into<String>) -> Self {
+        Self::Refused { reason, why: why.into() }
+    }
+
     /// What went wrong, for people.
     #[must_use]
     pub fn why(&self) -> &str {

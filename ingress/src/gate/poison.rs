@@ -7,8 +7,10 @@ use node::clock;
 use proto::poison::Poison;
 use proto::subject;
 use proto::topology::POISON;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use super::Gate;
+use super::{Arrival, Gate, Outcome};
 use crate::publish::AcceptError;
 
 /// How much of it is kept, in bytes.
@@ -19,6 +21,40 @@ const STORE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(200);
 
 impl Gate {
+    /// Reads something of a platform; none for what cannot be read, which is set aside.
+    ///
+    /// # Errors
+    /// When the broker does not take it: then it must come again.
+    pub async fn read<T: DeserializeOwned>(&self, raw: &Value) -> Result<Option<T>, AcceptError> {
+        match T::deserialize(raw) {
+            Ok(read) => Ok(Some(read)),
+            Err(error) => {
+                self.set_aside(raw.to_string().as_bytes(), &error.to_string()).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Admits an arrival; none for what can never be taken, which is set aside as it came.
+    ///
+    /// # Errors
+    /// When the broker does not take it: then it must come again.
+    pub async fn admit_or_set_aside(
+        &self,
+        arrival: Arrival,
+        raw: &Value,
+    ) -> Result<Option<Outcome>, AcceptError> {
+        match self.admit(arrival).await {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(error @ AcceptError::TooLarge) => {
+                self.set_aside(raw.to_string().as_bytes(), &error.to_string()).await?;
+                Ok(None)
+            }
+            Err(AcceptError::NotAllowed) => Ok(None),
+            Err(error @ AcceptError::Unavailable) => Err(error),
+        }
+    }
+
     /// Sets something aside that cannot be read: counted, logged, and kept for a person, who finds it with `talaria poison`. The
     /// adapter may go on behind it. Setting the same thing aside twice is harmless.
     ///

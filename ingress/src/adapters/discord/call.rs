@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::adapter::{Refusal, Scope, SendError};
-use crate::http::{Clients, root};
+use crate::http::{self, Clients, root};
 
 /// Who calls: Discord refuses calls without this form.
 const AGENT: &str =
@@ -66,7 +66,7 @@ impl Api {
     ) -> Result<T, SendError> {
         let base = self.base.as_str().trim_end_matches('/');
         let url = Url::parse(&format!("{base}/{path}"))
-            .map_err(|_| refused(Refusal::Other, "the call's address is none"))?;
+            .map_err(|_| SendError::refused(Refusal::Other, "the call's address is none"))?;
         let request = self
             .clients
             .to(&url)
@@ -91,46 +91,21 @@ impl Api {
 
     /// Downloads a file of Discord, from its own hosts only.
     pub(super) async fn download(&self, url: &str, limit: usize) -> Result<Bytes, SendError> {
-        let url =
-            Url::parse(url).map_err(|_| refused(Refusal::Other, "the file has no address"))?;
+        let url = Url::parse(url)
+            .map_err(|_| SendError::refused(Refusal::Other, "the file has no address"))?;
         let host = url.host_str().unwrap_or_default();
         let same = Some(host) == self.base.host_str() && url.port() == self.base.port();
         let is_discords = FILES.contains(&host) && url.scheme() == "https";
         if !(same || is_discords) {
-            return Err(refused(Refusal::Other, "the file is not on Discord"));
+            return Err(SendError::refused(Refusal::Other, "the file is not on Discord"));
         }
-        let failed = |error| SendError::Failed { why: root(error) };
         // What is there is public to whoever knows the address: no token is shown.
-        let request = self.clients.to(&url).get(url).timeout(FILE);
-        let mut response = request.send().await.map_err(failed)?;
-        if response.status() != StatusCode::OK {
-            let why = format!("Discord answered {} to a file", response.status());
-            return Err(SendError::Refused { reason: Refusal::Other, why });
-        }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > limit {
-                return Err(refused(Refusal::TooLarge, "the file is larger than is taken"));
-            }
-        }
-        Ok(bytes.into())
+        http::file(self.clients.to(&url).get(url).timeout(FILE), limit).await
     }
 }
 
-pub(super) fn refused(reason: Refusal, why: &str) -> SendError {
-    SendError::Refused { reason, why: why.into() }
-}
-
 async fn read<T: DeserializeOwned>(sent: Result<Response, reqwest::Error>) -> Result<T, SendError> {
-    let response = match sent {
-        Ok(response) => response,
-        // It was not even sent.
-        Err(error) if error.is_connect() || error.is_builder() => {
-            return Err(SendError::Failed { why: root(error) });
-        }
-        Err(error) => return Err(SendError::Unknown { why: root(error) }),
-    };
+    let response = sent.map_err(http::unanswered)?;
     let status = response.status();
     let after = response.headers().get(header::RETRY_AFTER);
     let after: Option<f64> = after.and_then(|after| after.to_str().ok()?.trim().parse().ok());

@@ -21,7 +21,7 @@ use node::settings;
 use proto::event::Address;
 use tokio::sync::OnceCell;
 
-use self::call::{Api, refused};
+use self::call::Api;
 use self::event::{Me, Message};
 use crate::adapter::{
     Account, Adapter, Binding, BoxFuture, Capabilities, ConnectError, Dialect, Drafts, Fetched,
@@ -140,7 +140,7 @@ struct Bot {
 
 impl Bot {
     fn api(&self) -> Result<&Api, SendError> {
-        let none = || refused(Refusal::Account, "the bot is not configured");
+        let none = || SendError::refused(Refusal::Account, "the bot is not configured");
         self.api.as_ref().ok_or_else(none)
     }
 
@@ -153,7 +153,7 @@ impl Bot {
 
 impl Inner {
     fn bot(&self, account: &str) -> Result<&Bot, SendError> {
-        let none = || refused(Refusal::Account, "there is no such bot any more");
+        let none = || SendError::refused(Refusal::Account, "there is no such bot any more");
         self.bots.get(account).ok_or_else(none)
     }
 }
@@ -226,7 +226,7 @@ impl Adapter for Discord {
         limit: usize,
     ) -> BoxFuture<'a, Result<Fetched, SendError>> {
         Box::pin(async move {
-            let strange = || refused(Refusal::Other, "this is no file of Discord");
+            let strange = || SendError::refused(Refusal::Other, "this is no file of Discord");
             let digits = |part: &&str| part.chars().all(|c| c.is_ascii_digit());
             let parts: Vec<&str> = reference.split('/').filter(digits).collect();
             let [channel, message, file] = parts.as_slice() else { return Err(strange()) };
@@ -235,7 +235,10 @@ impl Adapter for Discord {
             let files = api.get::<Message>(&path).await?.into_attachments();
             let found = files.into_iter().find(|there| there.id == *file).ok_or_else(strange)?;
             if found.size > limit as u64 {
-                return Err(refused(Refusal::TooLarge, "the file is too large to be fetched"));
+                return Err(SendError::refused(
+                    Refusal::TooLarge,
+                    "the file is too large to be fetched",
+                ));
             }
             Ok(Fetched { bytes: api.download(&found.url, limit).await?, mime: found.content_type })
         })

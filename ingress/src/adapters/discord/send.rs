@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Bot;
-use super::call::{Body, is_gone, refused};
+use super::call::{Body, is_gone};
 use crate::adapter::{Button, Post, Press, Refusal, SendError};
 
 /// How long a nonce may be. Ours are hex digits, and this many of them are enough.
@@ -112,7 +112,7 @@ fn form(post: &Post<'_>, arguments: &Value) -> Result<Form, SendError> {
         let part = Part::stream(file.bytes.clone()).file_name(file.name.clone());
         let part = part
             .mime_str(&file.mime)
-            .map_err(|_| refused(Refusal::Other, "a file's type is none"))?;
+            .map_err(|_| SendError::refused(Refusal::Other, "a file's type is none"))?;
         form = form.part(format!("files[{index}]"), part);
     }
     Ok(form)

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use proto::session::ChatKind;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::Bot;
 use super::event::{Deleted, Interaction, Message};
 use crate::adapter::SendError;
-use crate::gate::{Arrival, Outcome, Place};
+use crate::gate::{Outcome, Place};
 use crate::publish::AcceptError;
 
 /// How long to keep quiet when Discord says "too many" without saying for how long.
@@ -34,7 +33,7 @@ impl Bot {
             "MESSAGE_UPDATE" => self.message(data, true).await,
             "MESSAGE_DELETE" => self.deleted(data).await,
             "INTERACTION_CREATE" => {
-                let Some(interaction) = self.read::<Interaction>(data).await? else {
+                let Some(interaction) = self.gate.read::<Interaction>(data).await? else {
                     return Ok(());
                 };
                 let answer = self.interaction(&interaction, data).await;
@@ -61,7 +60,7 @@ impl Bot {
     }
 
     async fn message(&self, data: &Value, edited: bool) -> Result<(), AcceptError> {
-        let Some(message) = self.read::<Message>(data).await? else { return Ok(()) };
+        let Some(message) = self.gate.read::<Message>(data).await? else { return Ok(()) };
         let me = self.me().await.map_err(|error| unavailable(&error))?;
         // Before it is asked where it is: our own messages come here as well.
         if message.read(edited, Place::default(), &self.name, me).is_none() {
@@ -70,14 +69,14 @@ impl Bot {
         let place = self.place(&message.channel_id, message.guild_id.is_some()).await?;
         let Some(arrival) = message.read(edited, place, &self.name, me) else { return Ok(()) };
         self.writers.insert(message.id, arrival.sender.clone());
-        self.admit(arrival, data).await.map(drop)
+        self.gate.admit_or_set_aside(arrival, data).await.map(drop)
     }
 
     async fn deleted(&self, data: &Value) -> Result<(), AcceptError> {
-        let Some(deleted) = self.read::<Deleted>(data).await? else { return Ok(()) };
+        let Some(deleted) = self.gate.read::<Deleted>(data).await? else { return Ok(()) };
         let Some(writer) = self.writers.get(&deleted.id) else { return Ok(()) };
         let place = self.place(&deleted.channel_id, deleted.guild_id.is_some()).await?;
-        self.admit(deleted.read(place, writer), data).await.map(drop)
+        self.gate.admit_or_set_aside(deleted.read(place, writer), data).await.map(drop)
     }
 
     /// Takes an interaction, and returns what Discord is answered.
@@ -91,7 +90,7 @@ impl Bot {
             let channel = interaction.channel_id.as_deref().unwrap_or_default();
             let place = self.place(channel, interaction.guild_id.is_some()).await?;
             match interaction.read(place) {
-                Some(arrival) => self.admit(arrival, raw).await.map(Some),
+                Some(arrival) => self.gate.admit_or_set_aside(arrival, raw).await.map(Some),
                 None => Ok(None),
             }
         };
@@ -155,29 +154,6 @@ impl Bot {
         };
         self.channels.insert(channel.to_owned(), place.clone());
         Ok(place)
-    }
-
-    async fn read<T: DeserializeOwned>(&self, raw: &Value) -> Result<Option<T>, AcceptError> {
-        match T::deserialize(raw) {
-            Ok(read) => Ok(Some(read)),
-            Err(error) => {
-                self.gate.set_aside(raw.to_string().as_bytes(), &error.to_string()).await?;
-                Ok(None)
-            }
-        }
-    }
-
-    /// Brings something to the gate. None for what is too large ever to be taken, which is set aside.
-    async fn admit(&self, arrival: Arrival, raw: &Value) -> Result<Option<Outcome>, AcceptError> {
-        match self.gate.admit(arrival).await {
-            Ok(outcome) => Ok(Some(outcome)),
-            Err(error @ AcceptError::TooLarge) => {
-                self.gate.set_aside(raw.to_string().as_bytes(), &error.to_string()).await?;
-                Ok(None)
-            }
-            Err(AcceptError::NotAllowed) => Ok(None),
-            Err(error @ AcceptError::Unavailable) => Err(error),
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::adapter::{Refusal, Scope, SendError};
-use crate::http::{Clients, root};
+use crate::http::{self, Clients, root};
 
 /// How long a file may take.
 const FILE: Duration = Duration::from_secs(120);
@@ -43,7 +43,7 @@ impl Api {
     fn post(&self, method: &str, token: As) -> Result<RequestBuilder, SendError> {
         let base = self.base.as_str().trim_end_matches('/');
         let url = Url::parse(&format!("{base}/{method}"))
-            .map_err(|_| refused(Refusal::Other, "the method's address is none"))?;
+            .map_err(|_| SendError::refused(Refusal::Other, "the method's address is none"))?;
         let token = match token {
             As::Bot => &self.bot_token,
             As::App => &self.app_token,
@@ -75,8 +75,8 @@ impl Api {
 
     /// Puts a file's content where Slack has said. Nobody sees it before the upload is completed.
     pub(super) async fn upload(&self, url: &str, bytes: Bytes) -> Result<(), SendError> {
-        let url =
-            Url::parse(url).map_err(|_| refused(Refusal::Other, "no address to upload to"))?;
+        let url = Url::parse(url)
+            .map_err(|_| SendError::refused(Refusal::Other, "no address to upload to"))?;
         let failed = |error| SendError::Failed { why: root(error) };
         let sent = self.clients.to(&url).post(url).timeout(FILE).body(bytes).send().await;
         let status = sent.map_err(failed)?.status();
@@ -86,52 +86,34 @@ impl Api {
 
     /// Downloads a file of Slack. The token goes to Slack's own hosts only.
     pub(super) async fn download(&self, url: &str, limit: usize) -> Result<Bytes, SendError> {
-        let url =
-            Url::parse(url).map_err(|_| refused(Refusal::Other, "the file has no address"))?;
+        let url = Url::parse(url)
+            .map_err(|_| SendError::refused(Refusal::Other, "the file has no address"))?;
         let (host, own) = (url.host_str().unwrap_or_default(), self.base.host_str());
         let is_slacks =
             (host == FILES || host.ends_with(&format!(".{FILES}"))) && url.scheme() == "https";
         let same = Some(host) == own && url.port() == self.base.port();
         if !(same || is_slacks) {
-            return Err(refused(Refusal::Other, "the file is not on Slack"));
+            return Err(SendError::refused(Refusal::Other, "the file is not on Slack"));
         }
-        let failed = |error| SendError::Failed { why: root(error) };
         let request = self.clients.to(&url).get(url).bearer_auth(self.bot_token.expose());
-        let mut response = request.timeout(FILE).send().await.map_err(failed)?;
-        if response.status() != StatusCode::OK {
-            let why = format!(
-                "Slack answered {} to a file; has the app the scope files:read?",
-                response.status()
-            );
-            return Err(SendError::Refused { reason: Refusal::Other, why });
-        }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > limit {
-                return Err(refused(Refusal::TooLarge, "the file is larger than is taken"));
+        http::file(request.timeout(FILE), limit).await.map_err(|error| match error {
+            SendError::Refused { reason: Refusal::Other, why } => {
+                let why = format!("{why}; has the app the scope files:read?");
+                SendError::refused(Refusal::Other, why)
             }
-        }
-        Ok(bytes.into())
+            error @ (SendError::Flood { .. }
+            | SendError::Failed { .. }
+            | SendError::Unknown { .. }
+            | SendError::Refused { .. }) => error,
+        })
     }
-}
-
-pub(super) fn refused(reason: Refusal, why: &str) -> SendError {
-    SendError::Refused { reason, why: why.into() }
 }
 
 async fn read<T: DeserializeOwned>(
     method: &str,
     sent: Result<Response, reqwest::Error>,
 ) -> Result<T, SendError> {
-    let response = match sent {
-        Ok(response) => response,
-        // It was not even sent.
-        Err(error) if error.is_connect() || error.is_builder() => {
-            return Err(SendError::Failed { why: root(error) });
-        }
-        Err(error) => return Err(SendError::Unknown { why: root(error) }),
-    };
+    let response = sent.map_err(http::unanswered)?;
     let status = response.status();
     let after = response.headers().get(header::RETRY_AFTER);
     let after = after.and_then(|after| after.to_str().ok()?.trim().parse().ok());

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use self::call::{Api, As, refused};
+use self::call::{Api, As};
 use self::event::{Me, Reader};
 use crate::adapter::{
     Account, Adapter, Binding, BoxFuture, Capabilities, ConnectError, Dialect, Drafts, Fetched,
@@ -139,7 +139,7 @@ struct App {
 
 impl App {
     fn api(&self) -> Result<&Api, SendError> {
-        let none = || refused(Refusal::Account, "the app is not configured");
+        let none = || SendError::refused(Refusal::Account, "the app is not configured");
         self.api.as_ref().ok_or_else(none)
     }
 
@@ -157,7 +157,7 @@ impl App {
 
 impl Inner {
     fn app(&self, account: &str) -> Result<&App, SendError> {
-        let none = || refused(Refusal::Account, "there is no such app any more");
+        let none = || SendError::refused(Refusal::Account, "there is no such app any more");
         self.apps.get(account).ok_or_else(none)
     }
 }
@@ -249,9 +249,12 @@ impl Adapter for Slack {
             let api = self.0.app(account)?.api()?;
             let Info { file } = api.ask("files.info", &[("file", reference)]).await?;
             if file.size > limit as u64 {
-                return Err(refused(Refusal::TooLarge, "the file is too large to be fetched"));
+                return Err(SendError::refused(
+                    Refusal::TooLarge,
+                    "the file is too large to be fetched",
+                ));
             }
-            let none = || refused(Refusal::Other, "the file cannot be downloaded");
+            let none = || SendError::refused(Refusal::Other, "the file cannot be downloaded");
             let url = file.url_private_download.ok_or_else(none)?;
             Ok(Fetched { bytes: api.download(&url, limit).await?, mime: file.mimetype })
         })

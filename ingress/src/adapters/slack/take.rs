@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::App;
 use super::call::As;
 use super::event::{Callback, Interaction, Me, Slash};
-use crate::gate::{Arrival, Outcome};
+use crate::gate::Outcome;
 use crate::publish::AcceptError;
 
 /// How long a look-up of a name may hold a message up.
@@ -45,7 +44,7 @@ impl App {
     }
 
     async fn event(&self, raw: Value, me: &Me) -> Result<(), AcceptError> {
-        let Some(callback) = self.read::<Callback>(&raw).await? else { return Ok(()) };
+        let Some(callback) = self.gate.read::<Callback>(&raw).await? else { return Ok(()) };
         let Some(event) = callback.event.filter(|_| callback.kind == "event_callback") else {
             return Ok(());
         };
@@ -61,15 +60,15 @@ impl App {
             arrival.sender.name = sender;
             arrival.place.name = chat;
         }
-        self.admit(arrival, &raw).await.map(drop)
+        self.gate.admit_or_set_aside(arrival, &raw).await.map(drop)
     }
 
     async fn interaction(&self, raw: Value, me: &Me) -> Result<(), AcceptError> {
-        let Some(interaction) = self.read::<Interaction>(&raw).await? else { return Ok(()) };
+        let Some(interaction) = self.gate.read::<Interaction>(&raw).await? else { return Ok(()) };
         let Some((arrival, message)) = self.reader(me).pressed(&interaction) else { return Ok(()) };
         let (chat, user) = (arrival.place.chat.clone(), arrival.sender.id.clone());
         let thread = arrival.place.thread.clone();
-        let taken = self.admit(arrival, &raw).await?;
+        let taken = self.gate.admit_or_set_aside(arrival, &raw).await?;
         let done =
             matches!(taken, Some(Outcome::Stored(_) | Outcome::Duplicate(_) | Outcome::Done));
         let shown = if done {
@@ -89,8 +88,8 @@ impl App {
     }
 
     async fn command(&self, raw: Value, me: &Me) -> Result<Option<&'static str>, AcceptError> {
-        let Some(slash) = self.read::<Slash>(&raw).await? else { return Ok(None) };
-        let taken = self.admit(self.reader(me).slash(slash), &raw).await?;
+        let Some(slash) = self.gate.read::<Slash>(&raw).await? else { return Ok(None) };
+        let taken = self.gate.admit_or_set_aside(self.reader(me).slash(slash), &raw).await?;
         Ok(matches!(taken, Some(Outcome::Refused(_) | Outcome::Unheeded(_))).then_some(REFUSED))
     }
 
@@ -107,29 +106,6 @@ impl App {
         let api = self.api().map_err(|error| error.to_string())?;
         let told = api.call::<Value>(method, &arguments, As::Bot).await;
         told.map(drop).map_err(|error| error.to_string())
-    }
-
-    async fn read<T: DeserializeOwned>(&self, raw: &Value) -> Result<Option<T>, AcceptError> {
-        match T::deserialize(raw) {
-            Ok(read) => Ok(Some(read)),
-            Err(error) => {
-                self.gate.set_aside(raw.to_string().as_bytes(), &error.to_string()).await?;
-                Ok(None)
-            }
-        }
-    }
-
-    /// Brings something to the gate. None for what is too large ever to be taken, which is set aside.
-    async fn admit(&self, arrival: Arrival, raw: &Value) -> Result<Option<Outcome>, AcceptError> {
-        match self.gate.admit(arrival).await {
-            Ok(outcome) => Ok(Some(outcome)),
-            Err(error @ AcceptError::TooLarge) => {
-                self.gate.set_aside(raw.to_string().as_bytes(), &error.to_string()).await?;
-                Ok(None)
-            }
-            Err(AcceptError::NotAllowed) => Ok(None),
-            Err(error @ AcceptError::Unavailable) => Err(error),
-        }
     }
 
     /// What someone or something is called. Events say ids only.

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::adapter::{Refusal, Scope, SendError};
-use crate::http::{Clients, root};
+use crate::http::{self, Clients, root};
 
 /// The Bot API for one bot.
 #[derive(Clone, Debug)]
@@ -74,33 +74,12 @@ impl Bot {
     /// Downloads a file of the API's file server.
     pub(super) async fn download(&self, path: &str, limit: usize) -> Result<Bytes, SendError> {
         let url = self.url("/file", path)?;
-        let failed = |error| SendError::Failed { why: root(error) };
-        let mut response = self.clients.to(&url).get(url).send().await.map_err(failed)?;
-        if !response.status().is_success() {
-            let why = format!("the file server answered {}", response.status());
-            return Err(SendError::Refused { reason: Refusal::Other, why });
-        }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > limit {
-                let why = format!("the file is larger than {limit} bytes");
-                return Err(SendError::Refused { reason: Refusal::TooLarge, why });
-            }
-        }
-        Ok(bytes.into())
+        http::file(self.clients.to(&url).get(url), limit).await
     }
 }
 
 async fn read<T: DeserializeOwned>(sent: Result<Response, reqwest::Error>) -> Result<T, SendError> {
-    let response = match sent {
-        Ok(response) => response,
-        // It was not even sent.
-        Err(error) if error.is_connect() || error.is_builder() => {
-            return Err(SendError::Failed { why: root(error) });
-        }
-        Err(error) => return Err(SendError::Unknown { why: root(error) }),
-    };
+    let response = sent.map_err(http::unanswered)?;
     let status = response.status();
     let unknown = |why: String| SendError::Unknown { why };
     let bytes = response.bytes().await.map_err(|error| unknown(root(error)))?;

@@ -4,17 +4,13 @@ use serde_json::{Value, json};
 
 use super::update::{News, Update, read};
 use super::{Bound, Inner};
-use crate::gate::{Arrival, Outcome};
+use crate::gate::Outcome;
 use crate::publish::AcceptError;
 
 impl Inner {
     /// Takes an update. An error means that Telegram must send it again; what can never be taken is set aside.
     pub(super) async fn take(&self, bot: &Bound, raw: Value) -> Result<(), AcceptError> {
-        let bytes = raw.to_string();
-        let update = match serde_json::from_value::<Update>(raw) {
-            Ok(update) => update,
-            Err(error) => return bot.gate.set_aside(bytes.as_bytes(), &error.to_string()).await,
-        };
+        let Some(update) = bot.gate.read::<Update>(&raw).await? else { return Ok(()) };
         let me = bot.me().await.map_err(|error| {
             tracing::warn!("Telegram does not say who the bot is: {error}");
             AcceptError::Unavailable
@@ -22,10 +18,10 @@ impl Inner {
         match read(update, &bot.name, me) {
             News::Nothing => Ok(()),
             News::Moved { from, to } => bot.gate.moved(&from, &to).await,
-            News::Said(arrival) => bot.admit(*arrival, bytes.as_bytes()).await.map(drop),
+            News::Said(arrival) => bot.gate.admit_or_set_aside(*arrival, &raw).await.map(drop),
             News::Pressed { arrival, callback, message } => {
                 let chat = arrival.place.chat.clone();
-                let taken = bot.admit(*arrival, bytes.as_bytes()).await;
+                let taken = bot.gate.admit_or_set_aside(*arrival, &raw).await;
                 self.pressed(bot, &chat, (&callback, &message), &taken).await;
                 taken.map(drop)
             }
@@ -61,21 +57,6 @@ impl Inner {
         let edited = self.call::<Value>(&bot.name, "editMessageReplyMarkup", &arguments).await;
         if let Err(error) = edited {
             tracing::debug!("the buttons of a question stay: {error}");
-        }
-    }
-}
-
-impl Bound {
-    /// Brings something to the gate. None for what is too large ever to be taken, which is set aside.
-    async fn admit(&self, arrival: Arrival, raw: &[u8]) -> Result<Option<Outcome>, AcceptError> {
-        match self.gate.admit(arrival).await {
-            Ok(outcome) => Ok(Some(outcome)),
-            Err(error @ AcceptError::TooLarge) => {
-                self.gate.set_aside(raw, &error.to_string()).await?;
-                Ok(None)
-            }
-            Err(AcceptError::NotAllowed) => Ok(None),
-            Err(error @ AcceptError::Unavailable) => Err(error),
         }
     }
 }
